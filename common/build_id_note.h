@@ -16,7 +16,8 @@ static inline uint64_t note_padded(uint64_t size) {
 }
 
 /* Returns the contents of the note of that `type` and `owner` (a name of three letters, padded if
- * shorter), as a pointer into `notes`. NULL: there is none, or the notes do not fit into `size`. */
+ * shorter), as a pointer into `notes`, and stores their size. NULL: there is none, or the notes do
+ * not fit into `size`; nothing is stored. */
 static inline const uint8_t *note_find(const void *notes, size_t size, const char owner[static 4],
                                        uint32_t type, uint32_t *found_size) {
     const uint8_t *const bytes = notes;
@@ -37,8 +38,8 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
     return NULL;
 }
 
-/* Returns the build id among the notes. NULL: there is none, or it is empty or longer than any
- * linker writes. */
+/* Returns the build id among the notes, and stores its size. NULL: there is none, or it is empty or
+ * longer than any linker writes; nothing is stored. */
 static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
     uint32_t found_size = 0;
     const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &found_size);

@@ -1,6 +1,6 @@
-/* Reads unwind tables within bounds: no read ever leaves [at, end). After the first attempt to read
- * beyond them every value is 0 and `failed` stays set, so that callers check only once, at the end.
- * Context: any. Async-signal-safe: yes.
+/* Reads unwind tables within bounds: no read ever leaves [at, end). An attempt to read beyond them,
+ * or a malformed value, sets `failed`. From then on nothing is read, and values mean nothing, so
+ * that callers check only once, at the end. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CFI_READER_H
 #define OTELPROF_CFI_READER_H
@@ -78,7 +78,7 @@ static inline int64_t read_sleb(struct reader *r) {
     return 0;
 }
 
-/* Reads a value in the given format, without its base. */
+/* Reads a value in the given format, without adding its base. */
 static inline uint64_t read_format(struct reader *r, unsigned format) {
     switch (format) {
     case 0x00: /* absptr */
@@ -103,7 +103,8 @@ static inline uint64_t read_format(struct reader *r, unsigned format) {
     }
 }
 
-/* Reads an encoded pointer. An indirect pointer is skipped, but not followed. */
+/* Reads an encoded pointer; 0 if it is omitted. Does not follow an indirect pointer: returns the
+ * address where the pointer is. */
 static inline uint64_t read_pointer(struct reader *r, unsigned encoding, uintptr_t data_base) {
     if (encoding == ENCODING_OMIT)
         return 0;

@@ -2,7 +2,8 @@
  *
  * The times come from the kernel, not from libc: another preload (libfaketime) may define a
  * clock_gettime that takes locks, and whose time differs from the futexes'. The thread's CPU clock,
- * the only one that the handler reads, is a system call in any case.
+ * which the handler reads for each sample, is a system call in any case. A clock that cannot be
+ * read, for example that of a thread that has ended, is 0.
  *
  * Context: any. Async-signal-safe: yes; errno is preserved.
  */

@@ -7,7 +7,8 @@
 enum { LONGEST = 32 };
 static const uint64_t most_percent = 1000000; /* the CPU time of 10,000 processors */
 
-/* Describes a unit. In its list, no unit is the end of a later unit. */
+/* Describes a unit. A list is searched from its beginning for a unit in which a text ends: so "ms"
+ * comes before "s". */
 struct unit {
     const char *name; /* NULL: the end of the list */
     uint32_t factor;
@@ -19,7 +20,7 @@ static uint32_t lower_bound(uint32_t bound, uint32_t other) {
     return bound == 0 || other < bound ? other : bound;
 }
 
-/* Cuts `unit` off the end of `text`. */
+/* Cuts `unit` off the end of `text`. Returns false if the text does not end in the unit. */
 static bool cut_unit(char *text, const char *unit) {
     const size_t size = strlen(text);
     const size_t unit_size = strlen(unit);
@@ -47,7 +48,7 @@ static bool parse_amount(char *text, const struct unit *unit, uint32_t *bound) {
     return true;
 }
 
-/* Parses one bound of the list, with the blanks around it. */
+/* Parses one bound of the list, of `size` bytes without the blanks around it. */
 static bool parse_bound(const char *text, size_t size, struct condition *condition) {
     char bound[LONGEST];
     if (size >= sizeof bound)

@@ -82,7 +82,8 @@ static bool set_text(const struct option *option, const char *text) {
     return true;
 }
 
-/* Returns the value of a variable with two forms, in the form that is set. NULL: neither is set. */
+/* Returns the value of a variable with two forms; if both are set, the profiles' form wins. NULL:
+ * neither is set. */
 static const char *environment_value_either(const struct parse *p, const char *profiles_name,
                                             const char *generic_name) {
     const char *const text = environment_value(p, profiles_name);
@@ -158,7 +159,7 @@ static bool is_secret(const struct option *option, const char *text) {
            (option->kind == OPTION_ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
-/* Recognises lists of names that must not be sent, and lists of names that may be sent. */
+/* Returns true for a list of names that must not be sent, or of names that may be sent. */
 static bool is_privacy_list(const struct option *option) {
     return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
@@ -186,9 +187,9 @@ static void config_refuse(const struct parse *p, const struct option *option, co
                       too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* Reads a variable with two forms. If both forms are set, the form for profiles wins. If its value
- * is wrong, the generic form is used, if that value is valid. The warning names the wrong variable,
- * but not its value, which might be a secret. */
+/* Reads the profiles' form of a variable with two forms. If its value is wrong, warns, and uses the
+ * generic form if that is valid; the warning names the generic form instead of showing its value,
+ * which might be a secret. Returns false if the option is not set by either. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
@@ -204,8 +205,8 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     return used;
 }
 
-/* Hides every name, and sends no label, if a list cannot be kept: otherwise a name might be sent by
- * mistake. */
+/* Replaces a list that cannot be kept: hides every name, or sends no label. Otherwise a name might
+ * be sent by mistake. */
 static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
     const char *const nothing_sent = option->kind == OPTION_REDACT ? "*" : "";
     config_refuse(p, option, option->name, text, nothing_sent);
@@ -244,7 +245,7 @@ static void complete_types(const struct parse *p) {
                       *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
 }
 
-/* Checks lists of pairs: an error anywhere discards the whole list. */
+/* Checks a list of pairs: an error anywhere discards the whole list, with a warning. */
 static void check_pairs(const struct parse *p, const char *name, const char **list, bool secret) {
     if (keyvalues_are_valid(*list))
         return;
@@ -258,8 +259,8 @@ static bool is_explicit(const struct parse *p, const char *name, uint64_t value)
     return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
 }
 
-/* Selects the profiler's entries, because every process reads its configuration, and environments
- * are long. Returns all entries if more than MAX_NARROW match. */
+/* Selects the entries OTEL_*, because every process reads its configuration, and environments are
+ * long. Returns all entries if MAX_NARROW or more match. */
 static const char *const *select_profiler_entries(const char *const *envp,
                                                   const char *selected[static MAX_NARROW]) {
     size_t count = 0;

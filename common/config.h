@@ -3,8 +3,9 @@
  * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
  * exports its own) and takes memory only from the caller's buffer. So the constructor of the
  * preloaded object, the unit tests and the fuzzer use the same code. If a value cannot be used, the
- * parser takes the default and gives one warning through `warn`; the program always runs on.
- * options.def lists all variables; the tables in docs/ are generated from it.
+ * parser gives one warning through `warn`, and takes the value of the variable's generic form, or
+ * the default; for a list of names to hide or to send, the value that sends least. The program
+ * always runs on. options.def lists all variables; the tables in docs/ are generated from it.
  */
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H
@@ -92,9 +93,9 @@ typedef void config_warn(void *arg, const char *message);
 
 /* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Copies the
  * configuration's strings into `buffer` of `size` bytes, which must live as long as the
- * configuration. A string that does not fit counts as unset, with a warning. If a name appears
- * twice, the first entry counts, as with getenv(). Context: calm. Async-signal-safe: yes (no libc
- * state is touched). */
+ * configuration. A string that does not fit counts as a value that cannot be used. If a name
+ * appears twice, the first entry counts, as with getenv(). Context: calm. Async-signal-safe: yes
+ * (no libc state is touched). */
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg);
 

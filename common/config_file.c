@@ -44,7 +44,7 @@ static void config_file_refuse(struct reader *reader, struct part name, const ch
 
 /* --- a line and its parts --- */
 
-/* Finds control characters. A NUL among them would end the entry. */
+/* Returns true if the line has a control character other than a tab: a NUL would end the entry. */
 static bool has_control_character(struct part line) {
     for (size_t i = 0; i < line.size; i++)
         if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == '\x7f')

@@ -11,8 +11,8 @@
  * - a backslash is an ordinary character, and nothing is replaced. A line that ends in a backslash
  *   is refused: it is not continued;
  * - if a key appears twice, the last one counts.
- * Each refused line causes one warning, which names the file and the line, and never repeats the
- * value. The parser is a pure function over a text that it may write to.
+ * A warning for each refused line, up to CONFIG_WRONG_MOST of a file, names the file and the line,
+ * and never repeats the value. The parser is a pure function over a text that it may write to.
  */
 #ifndef OTELPROF_CONFIG_FILE_H
 #define OTELPROF_CONFIG_FILE_H

@@ -69,8 +69,8 @@ const char *config_kind_expectation(enum config_kind kind) {
 
 /* --- words --- */
 
-/* Lists the words of each enum, which must have the size of an unsigned; otherwise a test of the
- * defaults fails. */
+/* Lists the words of each enum in config.h. parse_choice() stores a value as an unsigned: if an
+ * enum had another size, a test of the defaults would fail. */
 static const struct choice {
     enum config_kind kind;
     unsigned count;

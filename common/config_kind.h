@@ -50,8 +50,8 @@ bool config_kind_parse(enum config_kind kind, const char *text, void *field);
 /* Returns why a text is not of the kind: "is not a number of bytes". */
 const char *config_kind_expectation(enum config_kind kind);
 
-/* Returns the words of a kind whose value is a word or a set of words (OPTION_TYPES), in the order
- * of their numbers or bits. NULL: the kind has no words. */
+/* Returns the words of a kind whose value is one of them or, for OPTION_TYPES, a set of them, in
+ * the order of their numbers or bits. NULL: the kind has no such words. */
 const char *const *config_kind_words(enum config_kind kind, size_t *count);
 
 #endif

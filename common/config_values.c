@@ -25,7 +25,7 @@ bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value
     return end && !*end && *value >= low && *value <= high;
 }
 
-/* Parses the digits behind the point, at most four, as ten thousandths. */
+/* Parses the digits behind the point, one to four, as ten thousandths. */
 static bool parse_digits(const char *text, uint64_t *number) {
     char padded[] = "0000";
     const size_t length = strlen(text);
@@ -126,7 +126,8 @@ static bool is_usable(uint64_t number) {
            number <= (uint64_t)SIGRTMAX;
 }
 
-/* Parses "SIGRTMIN" or "SIGRTMIN+3"; `base` is the text up to the sign, which it includes. */
+/* Parses "SIGRTMIN" or "SIGRTMIN+3". `base`: the name before the sign; `origin`: its number; `sign`
+ * 1 or -1: the sign that may follow. */
 static bool parse_real_time(const char *text, const char *base, int origin, int sign,
                             uint64_t *number) {
     const size_t size = strlen(base);

@@ -1,7 +1,8 @@
 /* Parses the text of one variable: small pure functions, one per kind of options.def.
  *
- * All functions return false for a text that is not of the kind; the caller warns and keeps the
- * default. No libc call here reads the locale. Context: calm. Async-signal-safe: yes.
+ * The parsers return false for a text that is not of the kind, and their result may then be
+ * changed; the caller warns and takes another value. No libc call here reads the locale. Context:
+ * calm. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CONFIG_VALUES_H
 #define OTELPROF_CONFIG_VALUES_H
@@ -10,17 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Compares ASCII letters only: the variables' words have no others. */
+/* Returns true if the two are equal. Ignores the case of ASCII letters only: the variables' words
+ * have no others. */
 bool text_equals_ignoring_case(const char *text, const char *word);
 
-/* Compares the first `size` bytes of `text`, which have no NUL, with `word`, ignoring case. */
+/* Returns true if the first `size` bytes of `text` are `word`, ignoring case. */
 bool text_is_word(const char *text, size_t size, const char *word);
 
 /* Accepts decimal digits alone, without sign, within [low, high]. */
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
-/* Accepts a percentage up to 100, with a point and up to four digits after it, and stores it in
- * millionths of the whole. "none" and 0 are stored as UINT64_MAX. */
+/* Accepts a percentage up to 100, which may have a point and one to four digits after it, and
+ * stores it in millionths of the whole. "none" and 0 are stored as UINT64_MAX. */
 bool parse_overhead(const char *text, uint64_t *millionths);
 
 /* Stores the index of `text` among `count` words, compared without case. */
@@ -36,12 +38,12 @@ size_t list_next(const char **rest, const char **at);
 bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits);
 
 /* Accepts a signal that may interrupt a program: "SIGPROF", "SIGRTMIN+n", "SIGRTMAX-n", or a
- * number. Refuses signals that report a fault or an abort, end or stop a process, or are libc's
- * own. */
+ * number. Refuses signals that report a fault or an abort, that no handler can catch, SIGCHLD, and
+ * those that are libc's own. */
 bool parse_signal(const char *text, uint64_t *number);
 
-/* Accepts http:// or https:// and a host. Sets `*path` to the beginning of the path ("" if there is
- * none). */
+/* Accepts http:// or https:// and a host, without blanks. Sets `*path` to the part behind the host:
+ * a path, a query or a fragment, or "" if there is none. */
 bool parse_url(const char *text, const char **path);
 
 #endif

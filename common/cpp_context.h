@@ -2,9 +2,9 @@
  * C++ programs.
  *
  * libotelprof.so searches the loaded objects for the compiler's name of OpenTelemetry's class
- * ThreadLocalContextStorage. Only if it finds that name it loads libotelprof-cpp.so, which finds
- * the class by the name and intercepts the program's calls of the class. All functions here are
- * called on the helper thread only.
+ * ThreadLocalContextStorage. If it finds that name, it loads libotelprof-cpp.so, which finds the
+ * class by the name and intercepts the program's calls of the class. Only the helper thread calls
+ * the functions here.
  */
 #ifndef OTELPROF_CPP_CONTEXT_H
 #define OTELPROF_CPP_CONTEXT_H

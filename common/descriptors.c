@@ -20,9 +20,10 @@ enum { PATH_BYTES = 32, INFO_BYTES = 512, MARKER_FLAGS = 3 /* MFD_CLOEXEC, MFD_A
 
 /* --- behind a seccomp filter ---
  *
- * Behind a filter no descriptor can be borrowed from the program's table, and a file with a
- * position, or without a name, cannot be opened again. Such a stderr is kept open, unless it is a
- * pipe, whose reader would then wait for its end. */
+ * Behind a filter the helper cannot borrow a descriptor from the program's table, and cannot open a
+ * socket, or a file with a position, again. So it keeps stderr open if that is a regular file or
+ * the journal's socket. It keeps no pipe and no other socket, whose reader would wait for the
+ * end. */
 
 static bool is_journal(int number) {
     static const char path[] = "/run/systemd/journal/stdout"; /* sd-journal(3) */
@@ -38,7 +39,8 @@ static bool may_be_kept(int number) {
            (S_ISREG(status.st_mode) || (S_ISSOCK(status.st_mode) && is_journal(number)));
 }
 
-/* Duplicates the kept descriptor, if the process's descriptor `number` is still the same file. */
+/* Duplicates the kept descriptor, if the process's descriptor `number`, which `path` names, is
+ * still the same file. Returns the duplicate, or -errno (-EBADF: it is another file). */
 static int duplicate_kept(int number, const char *path) {
     struct stat kept;
     struct stat present;
@@ -112,7 +114,7 @@ static bool appends(int number) {
     return value && number_read(value, 8, &flags) && (flags & O_APPEND);
 }
 
-/* Returns true for a file with a position, unless every line is appended: a file that is opened
+/* Returns false for a regular file unless the program appends every line: a file that is opened
  * again has another position, and the program's next line would overwrite the profiler's. */
 static bool has_one_position(int file, int number) {
     struct stat status;
@@ -124,8 +126,8 @@ static int set_blocking(int file) {
     return flags < 0 || syscall(SYS_fcntl, file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
 }
 
-/* Opens the same file by its name in /proc, which a socket lacks. Does not block, because a pipe
- * may have no reader. */
+/* Opens the same file by its name in /proc, by which a socket cannot be opened. Does not wait for
+ * the reader of a pipe. Returns the descriptor, or -errno (-EPERM: the file has a position). */
 static int open_again(int number) {
     char path[PATH_BYTES];
     descriptor_path(path, "fd", number);

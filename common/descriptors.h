@@ -24,9 +24,9 @@ struct descriptor_table {
 };
 
 /* Gives the calling thread an empty table of its own, in which 0, 1 and 2 are taken by descriptors
- * that can be neither read nor written. Returns false if the kernel (before 5.9) or a sandbox
- * refused: then the thread still shares the process's table. Context: calm, on the helper
- * thread. */
+ * that can be neither read nor written; 2 may be a stderr that is kept. Returns false if the kernel
+ * (before 5.9) or a sandbox refused: then the thread still shares the process's table. Context:
+ * calm, on the helper thread. */
 bool descriptors_separate(struct descriptor_table *table);
 
 /* Returns false if the calling thread no longer has the table that it was given: checkpoint and
@@ -35,15 +35,16 @@ bool descriptors_separate(struct descriptor_table *table);
 bool descriptors_are_own(const struct descriptor_table *table);
 
 /* Duplicates descriptor `number` (1 or 2) of the process's main thread into the calling thread's
- * table, for writing; the caller closes it. Sandboxes refuse the call for that, or kill the
- * process. So behind a filter this function opens a file again by its name in /proc, unless it has
- * a position that the program continues from; sockets are refused (ENXIO), except a stderr that was
- * kept. Returns -errno if the descriptor is not open (EBADF), the main thread has ended, or the
- * call was refused. Context: calm. */
+ * table, for writing; the caller closes the duplicate. Sandboxes refuse the system call for that,
+ * or kill the process for it. So behind a filter, or if the call is refused, this function opens
+ * the file again by its name in /proc. It then refuses a file with a position that the program
+ * continues from (EPERM), and sockets (ENXIO), except a stderr that was kept. Returns the
+ * duplicate, or -errno, for example if the descriptor is not open (EBADF), or the main thread has
+ * ended. Context: calm. */
 int descriptors_borrow(int number);
 
 /* Duplicates the process's descriptor `number` (1 or 2) to the same number in the calling thread's
- * own table, until descriptors_drop(). Returns 0, or -errno as descriptors_borrow(). Context:
+ * own table, until descriptors_drop(). Returns 0, or the errors of descriptors_borrow(). Context:
  * calm. */
 int descriptors_take(int number);
 void descriptors_drop(int number);

@@ -75,8 +75,9 @@ static void endpoint_add_text(struct pen *pen, const char *text) {
     endpoint_add(pen, text, strlen(text));
 }
 
-/* Adds the URL with the path before its query, in which some receivers need a key. Drops a
- * fragment, which is never sent. */
+/* Adds the URL, with the signal's path before the query, which stays because some receivers need a
+ * key there. Drops a fragment, which is never sent. For gRPC, the call's path replaces the URL's
+ * path and query. */
 static void endpoint_add_url(struct pen *pen, const char *text, const char *path,
                              struct endpoint_rules rules) {
     const char *const rest = path + strcspn(path, "?#");

@@ -14,7 +14,7 @@ struct file_identity {
 
 struct file_identity file_identity_of(int descriptor);
 
-/* Returns whether `descriptor` is that file. */
+/* Returns whether `descriptor` is that file; false, too, if one of the two is not known. */
 bool file_identity_is(const struct file_identity *identity, int descriptor);
 
 #endif

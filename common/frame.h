@@ -1,4 +1,5 @@
-/* A frame of a stack is one word, whose top byte is its kind.
+/* Defines a frame of a stack: one word. A top byte of 1 to 127 is the frame's source; with any
+ * other top byte the frame is a plain address.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H
@@ -21,7 +22,8 @@ enum { FRAME_CHILD = 2 };
  * flush must finish have such words; flush then merges the frames. */
 enum { FRAME_PLACE = FRAME_LAST_SOURCE };
 
-/* Holds the name of an interned frame. The callee owns the strings; "": not known. */
+/* Holds the name of an interned frame. The function that fills it in owns the strings; "": not
+ * known. */
 struct named_frame {
     const char *type; /* value of OpenTelemetry's profile.frame.type, such as "cpython" */
     const char *function;

@@ -86,14 +86,14 @@ struct harvest_sample {
     /* In the kind's unit (profile_kinds.def): nanoseconds of CPU time, which are whole numbers and
      * exact up to 2^53, 104 days; or unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];
-    /* not NULL: the frames are unfinished, see slow_unwind.h */
+    /* NULL: the frames are complete; otherwise they are unfinished, see slow_unwind.h */
     const struct stack_copy *stack_copy;
 };
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
 
-/* Describes a forked child that ended before it had a helper. Only `pid` is certain to be a number
- * that was a process's; the child itself has reported the others. */
+/* Describes a forked child that ended before it had a helper. `pid` was certainly the id of a
+ * process; the other fields are as the child itself has reported them. */
 struct ended_child {
     uint32_t pid;
     uint32_t parent;

@@ -59,7 +59,7 @@ bool keyvalues_are_valid(const char *text) {
 
 /* --- decoding what is valid --- */
 
-/* Decodes in place, because the text only ever gets shorter. */
+/* Decodes the text in place: decoding never makes it longer. */
 static void decode(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {

@@ -1,8 +1,8 @@
 /* Parses lists "key=value,key2=value2" with percent-encoding, the form of OTEL_RESOURCE_ATTRIBUTES
  * and OTEL_EXPORTER_OTLP_HEADERS (W3C Baggage without properties).
  *
- * The text is checked and decoded as a whole before the first pair is reported: any error discards
- * the whole text, as the specification requires. Context: any; allocates nothing.
+ * The whole text is checked before the first pair is reported: any error discards the whole text,
+ * as the specification requires. Context: any; allocates nothing.
  */
 #ifndef OTELPROF_KEYVALUES_H
 #define OTELPROF_KEYVALUES_H

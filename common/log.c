@@ -188,7 +188,7 @@ static void write_line(const struct log *log, const struct line *line) {
         log_close_stderr(descriptor);
 }
 
-/* Leaves the line's end out. */
+/* Writes the line without its newline. */
 static void write_to_syslog(const struct log *log, enum log_level level, const struct line *line) {
     syslog_line_write(log->syslog, log_thread_is_separate(log), level, line->text,
                       line->length - 1);

@@ -60,7 +60,8 @@ enum log_topic {
     LOG_CONTROLLED,
 };
 
-/* Records which file stderr is. Context: calm. */
+/* Initialises the log, and records which file stderr is. `file`, which the log keeps: a path, or ""
+ * for stderr. Context: calm. */
 void log_init(struct log *log, enum log_level level, const char *file);
 
 /* Sends lines of other threads to the system's log, if lines go there. Context: the helper. */
@@ -77,20 +78,23 @@ void log_forget_waiting(const struct log *log);
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Returns `level` for the first process of a tree that reports the topic, and LOG_DEBUG for the
- * others (process_tree.h). The tree has forked processes only, for LOG_UNSENT all descendants. The
- * constructor reports wrong settings before main. Context: flush; for LOG_UNSENT: any,
- * async-signal-safe. */
+/* Returns `level` if the topic is reported for the first time in a tree of processes, and LOG_DEBUG
+ * if it was reported before. The tree consists of processes that were forked from each other; for
+ * topics up to LOG_UNSENT also of their descendants (process_tree.h), and the first report of these
+ * topics renames the calling thread (helper_name.h). Context: for topics up to LOG_UNSENT the
+ * helper; for others any, async-signal-safe. */
 enum log_level log_level_in_tree(const struct log *log, enum log_topic topic, enum log_level level);
 
-/* Ends a topic of LOG_UNSENT, which may then be logged again. Context: flush. */
+/* Ends a topic up to LOG_UNSENT, so that it may be logged again, and gives the calling thread the
+ * name HELPER_NAME again. Context: the helper. */
 void log_forget(const struct log *log, enum log_topic topic);
 
 /* Returns whether the calling thread has its own descriptor table (descriptors.h). Context: any. */
 bool log_thread_is_separate(const struct log *log);
 
-/* Returns a descriptor of the stderr that the process started with; -1 if the process's descriptor
- * 2 is another file by now. The caller closes it with log_close_stderr(). Context: any. */
+/* Returns a descriptor of the stderr that the process started with. Returns -1 if there was none,
+ * if the process's descriptor 2 is another file by now, or if it cannot be borrowed. The caller
+ * closes the descriptor with log_close_stderr(). Context: any. */
 int log_open_stderr(const struct log *log);
 void log_close_stderr(int descriptor);
 

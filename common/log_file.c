@@ -41,7 +41,8 @@ static bool folder_is_missing(const char *path) {
     return !folder_is(F_OK, path) && errno == ENOENT;
 }
 
-/* Checks permissions without the rule of own_file.h. */
+/* Returns true if the permissions alone, without the rule of own_file.h, may let the process write
+ * the file. */
 static bool might_be_written(const char *path) {
     return syscall(SYS_faccessat, AT_FDCWD, path, W_OK) == 0 || folder_is(W_OK, path);
 }

@@ -83,7 +83,8 @@ static inline bool object_spans(const struct dl_phdr_info *info, uintptr_t addre
 }
 
 /* Returns the segments of the object that is mapped from `start` on, by the headers in its first
- * page; none if the headers are not in that page. */
+ * page, which must be readable; none if the page does not contain all of them, or is no object's
+ * beginning. */
 static inline struct object_segments object_segments_at(uintptr_t start) {
     enum { FIRST_PAGE = 4096 };
     const ElfW(Ehdr) *const file = (const void *)start;

@@ -23,8 +23,8 @@ enum {
 
 /* --- the folders --- */
 
-/* Returns true in the first namespace, which knows every user: its map is one line from 0 on that
- * covers all users. */
+/* Returns true in the initial user namespace, which knows every user: its map is one line that
+ * covers all users. Returns true, too, if the map cannot be read. */
 static bool knows_every_user(void) {
     char map[64];
     const int file = open("/proc/self/uid_map", OPEN_TO_READ);
@@ -121,8 +121,8 @@ static int own_file_fault(const struct stat *status) {
     return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
 }
 
-/* Checks the kind before the file is opened, because opening a device or a pipe may have an
- * effect. */
+/* Returns 0 if the file is of a kind that may be opened, or -errno. The caller opens the file only
+ * afterwards, because opening a device or a pipe may have an effect. */
 static int kind_problem(int folder, const char *name) {
     struct stat status;
     const int error = kind_of(folder, name, &status);

@@ -81,8 +81,8 @@ static inline double one_minus_exp(double x) {
     return q;
 }
 
-/* Returns the bytes until the next sample point, at least 1. `mean` in bytes, >= 1; 1 means every
- * allocation. */
+/* Returns the bytes until the next sample point, at least 1. `mean` in bytes; if it is at most 1,
+ * returns 0: every allocation is sampled. */
 static inline uint64_t poisson_gap(uint64_t *random, uint64_t mean) {
     if (mean <= 1)
         return 0;

@@ -20,7 +20,7 @@
 #define NAME "OTEL_CTX"
 enum { CONTEXT_VERSION = 2, CLOEXEC = 1 /* linux/memfd.h: MFD_CLOEXEC */ };
 
-/* Has the OTEP's layout: native byte order, naturally aligned. */
+/* Holds a publication in the OTEP's layout: native byte order, naturally aligned. */
 struct published_header {
     char signature[8];
     uint32_t version;
@@ -131,8 +131,8 @@ bool process_context_is_published(void) {
     return there;
 }
 
-/* Finds "... [anon:OTEL_CTX]" with a range that is not the profiler's alone, because the kernel
- * merges two adjacent mappings. */
+/* Returns true for a mapping named OTEL_CTX whose range is not exactly that of `own`: the mapping
+ * is another publication, or the kernel has merged another one with `own`. */
 static bool is_another(void *own, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
@@ -158,7 +158,8 @@ static void unmap_publication(void *memory) {
     syscall(SYS_munmap, memory, sizeof(struct published_header));
 }
 
-/* Maps anonymous memory, which most kernels can name. */
+/* Maps anonymous memory, and names it. Returns NULL if there is no memory, or the kernel cannot
+ * name it. */
 static void *map_named(void) {
     void *const memory = map_publication(MAP_ANONYMOUS, -1);
     if (!memory ||
@@ -179,8 +180,8 @@ static void *map_file(void) {
     return memory;
 }
 
-/* Excludes the mapping from children. Returns NULL if that fails: then no context may be
- * published. */
+/* Maps memory for a publication that forked children do not inherit. Returns NULL if that fails:
+ * then no context may be published. */
 static struct published_header *map_header(void) {
     void *memory = map_named();
     if (!memory)

@@ -98,7 +98,7 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     return find_thread(pid, is, reporter) != 0;
 }
 
-/* Returns whether that thread has started such a reporter, a child of its own. */
+/* Returns true if a child that this thread has started is such a reporter. */
 static bool has_started(pid_t pid, uint32_t tid, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];

@@ -26,7 +26,9 @@ enum process_tree_reporter {
     REPORTER_RELATIVE, /* is profiled; its variables may differ */
 };
 
-/* Returns whether an ancestor is such a reporter; false, too, if /proc does not show that. */
+/* Returns whether an ancestor, one of the nearest 32, is such a reporter; false, too, if /proc does
+ * not show that. For REPORTER_LOADED and REPORTER_PROFILED every process up to that ancestor must
+ * have the same variables. */
 bool process_tree_has_reported(enum process_tree_reporter reporter);
 
 /* Returns the nearest profiled ancestor, and stores the id of its helper thread; 0: there is

@@ -30,8 +30,8 @@ bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
 
 /* Reads `count` ranges in one call, one behind the other to `to`. Returns the number of ranges,
  * from the first on, that were read as a whole: the first one that is not readable ends the call.
- * Returns 0 behind a filter, where a page that may be gone is read only if the caller needs it.
- * Otherwise as safe_read_here(). */
+ * Returns 0 behind a filter, or if the kernel refuses the call: the caller may then read the ranges
+ * that it needs by safe_read_here(). Otherwise as safe_read_here(). */
 size_t safe_read_ranges_here(const struct iovec *ranges, size_t count, void *to, bool is_filtered);
 
 /* Forbids the kernel's copies on the program's threads, because a filter for all threads is about
@@ -46,7 +46,8 @@ void safe_read_allow_copies(void);
  * yes. */
 bool safe_read_may_copy(void);
 
-/* Returns whether a thread is in such a copy, or was when another thread of its parent forked. */
+/* Returns true while a thread is in such a copy. In a forked child also returns true if a thread of
+ * the parent was in one at the fork. */
 bool safe_read_copies(void);
 
 #endif

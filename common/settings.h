@@ -42,7 +42,7 @@ struct sampled_account {
 };
 #define SAMPLED_NOW (UINT64_C(1) << 63)
 
-/* States in which time a type was sampled, in ns. */
+/* Holds for how long a type was sampled, in ns. */
 struct sampled_time {
     uint64_t nano;  /* sum since the process's profiling began */
     uint64_t begun; /* when the type was last turned on, CLOCK_MONOTONIC */
@@ -64,7 +64,8 @@ struct settings {
 struct settings_values settings_configured(const struct config *config);
 
 /* Returns `values`, limited to what a process that started with `config` can apply: only its own
- * types, stacks of at most its depth, rates within the bounds of the variables. Context: any. */
+ * types, stacks of at most its depth, frequencies within the bounds of the variables, intervals of
+ * at least 1. Context: any. */
 struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config);
 

@@ -45,7 +45,8 @@ static bool has_loaded_headers(int file, const ElfW(Ehdr) * header,
     return false;
 }
 
-/* Compares the beginning of a longer note. */
+/* Returns true if the file has the same notes as memory. Compares the first NOTE_BYTES of each
+ * segment of notes. */
 static bool has_loaded_notes(int file, const struct object_segments *loaded) {
     uint8_t note[NOTE_BYTES];
     for (uint32_t i = 0; i < loaded->count; i++) {
@@ -85,7 +86,8 @@ static bool is_program_file(const char *path) {
 
 /* --- the name --- */
 
-/* Appends "/name" to the working directory. "./name" is written as "name". */
+/* Writes the path of `name` in the working directory; "./name" counts as "name". Returns false if
+ * the working directory is not known, or the path does not fit. */
 static bool from_working_directory(char *path, size_t size, const char *name) {
     while (name[0] == '.' && name[1] == '/')
         name += 2 + strspn(name + 2, "/");

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A place is free, being written, complete, or being sent. */
+/* Lists the states of a place for a waiting line: free, being written, complete, being sent. */
 enum syslog_state { PLACE_FREE, PLACE_WRITTEN, PLACE_COMPLETE, PLACE_SENT };
 
 enum {
@@ -31,7 +31,8 @@ static bool is_of_a_name(char c) {
            c == '.' || c == '+' || c == '_';
 }
 
-/* A log takes the text before "[" or ":" for the name. */
+/* Replaces unusual characters of the name, because a log takes the text before "[" or ":" for the
+ * name. */
 void syslog_lines_open(struct syslog_lines *lines) {
     const char *const path = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const slash = path ? strrchr(path, '/') : NULL;

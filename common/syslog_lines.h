@@ -2,9 +2,10 @@
  * daemons, whose stderr leads nowhere.
  *
  * Only the helper sends, because it has a descriptor table of its own: so the program never sees
- * the socket among its descriptors. Lines of other threads wait for the helper, in few places; what
- * finds no place is counted. A line is one datagram without waiting: a log that is away, or does
- * not read, loses it. The next line that arrives has the number of those that were lost.
+ * the socket among its descriptors. Lines of other threads wait for the helper, in few places; a
+ * line that finds no place is lost. The helper sends each line as one record, a datagram or a part
+ * of a stream, without waiting: if the log is away, or does not read, the line is lost. The next
+ * line that arrives has the number of lost lines.
  *
  * A record is "<PRI>PROGRAM[PID]: TEXT" as in RFC 3164, without a time, which the log adds: the
  * zone of the machine cannot be read without locks. The facility is daemon. The text was made
@@ -36,7 +37,7 @@ struct syslog_lines {
 /* Returns true if the setting asks for the system's log. */
 bool syslog_is_wanted(const char *log_file);
 
-/* Learns the program's name. Context: calm, before main. */
+/* Stores the program's name, by which exec was called. Context: calm, before main. */
 void syslog_lines_open(struct syslog_lines *lines);
 
 /* Sends the line, or keeps it for the helper. `is_helper`: the calling thread has a descriptor

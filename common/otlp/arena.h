@@ -27,7 +27,7 @@ void *arena_take(struct arena *arena, size_t size);
 /* Returns memory as arena_take() does, but not zeroed: for memory that the caller fills at once. */
 void *arena_take_raw(struct arena *arena, size_t size);
 
-/* Returns a copy of `size` bytes and a terminating NUL. */
+/* Returns a copy of `size` bytes with a NUL behind it; NULL without memory. */
 char *arena_copy(struct arena *arena, const void *bytes, size_t size);
 
 /* Frees all memory; the arena is then empty and usable again. */

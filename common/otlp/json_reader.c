@@ -207,7 +207,8 @@ static bool json_enter(struct json_reader *r, char c) {
     return json_take(r, c) && (r->depth++ < MAX_DEPTH || json_fail(r));
 }
 
-/* Returns whether another item follows the item that was read. Consumes the comma, or `close`. */
+/* Returns true if another item follows the item that was read; false at the end of the object or
+ * list, or after an error. Consumes the comma, or `close`. */
 static bool json_has_next(struct json_reader *r, char close) {
     if (peek(r) == ',')
         return json_take(r, ',');

@@ -29,12 +29,13 @@ typedef void json_member(void *arg, struct json_reader *reader, const char *name
 /* Each of these functions consumes one value of its kind; `null` counts as a value of any kind, and
  * leaves the result unchanged. Returns false if the reader has failed. */
 bool json_object(struct json_reader *reader, json_member *member, void *arg);
-/* Stores UTF-8 that ends in NUL; a text that does not fit into `size` bytes is cut between two
- * characters. Lone surrogates become U+FFFD, and so does U+0000, which would end the text. */
+/* Stores the text with a NUL behind it; a text that does not fit into `size` bytes is cut between
+ * two characters. The escapes of lone surrogates become U+FFFD, and so does that of U+0000, which
+ * would end the text. Bytes that are not UTF-8 stay as they are. */
 bool json_string(struct json_reader *reader, char *text, size_t size);
 /* Accepts a number without fraction, or such a number as a string (protobuf's form). */
 bool json_int64(struct json_reader *reader, int64_t *value);
-/* Accepts a value of any kind. */
+/* Skips a value of any kind. */
 bool json_skip(struct json_reader *reader);
 
 /* Returns whether the whole text was read without an error. */

@@ -196,9 +196,9 @@ static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
 
 /* --- profiles --- */
 
-/* Pack a message, or its fields before, or after, a repeated field with tens of thousands of
- * values. The values are written in between, without structs of their own. So all fields are in the
- * order of their numbers. */
+/* Packs a message. A message that has a repeated field with tens of thousands of values is packed
+ * in two parts, the fields before that field and those after it. The values are written in between,
+ * without structs of their own. So all fields are in the order of their numbers. */
 static void pack_message(struct wire *out, const ProtobufCMessage *message) {
     if (wire_reserve(out, protobuf_c_message_get_packed_size(message)))
         out->size += protobuf_c_message_pack(message, out->bytes + out->size);
@@ -289,8 +289,8 @@ static void pack_resource_profiles(struct wire *out, struct otlp_writer *w,
     wire_end(out, begun);
 }
 
-/* Packs the resources that were ended, and the last one, unless it has neither attributes nor
- * profiles. */
+/* Packs the resources that were ended, and the last one. Leaves the last one out if it has neither
+ * attributes nor profiles, unless it is the only one. */
 static void pack_resources(struct wire *out, struct otlp_writer *w) {
     size_t first = 0;
     for (size_t i = 0; i < w->earlier.count; i++) {

@@ -40,9 +40,9 @@ struct otlp_profile {
     struct intern attributes; /* sorted numbers of attributes, each an int32_t */
 };
 
-/* Describes an item of a table. Items are byte strings without padding, so that two items are equal
- * exactly if their bytes are equal. An item refers to another item by its number; number 0 of each
- * table is its zero value. */
+/* Describe the items of the tables. Items are byte strings without padding, so that two items are
+ * equal exactly if their bytes are equal. An item refers to another item by its number; number 0 of
+ * each table is its zero value. */
 struct listed_function {
     int32_t name;
     int32_t system_name;

@@ -52,7 +52,8 @@ void wire_varint(struct wire *wire, uint64_t value);
 /* Appends bytes that have no tag, for other formats than Protobuf's. */
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 
-/* Begin and end a message, or a packed field: everything written between is its content. */
+/* Begin and end a message, or a packed field: everything written between is its content.
+ * wire_begin() returns the value that wire_end() needs. */
 size_t wire_begin(struct wire *wire, unsigned field);
 void wire_end(struct wire *wire, size_t begun);
 

@@ -21,8 +21,8 @@ void text_add(struct wire *text, const char *format, ...) {
     text->size += (size_t)size;
 }
 
-/* Writes a character of ASCII that JSON escapes by one letter, or any other of up to three bytes.
- */
+/* Writes the escape of a character up to U+FFFF: one letter if JSON has one for it, otherwise the
+ * character's number. */
 static void text_add_escaped(struct wire *text, uint32_t code) {
     static const char *const short_forms[128] = {
         ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",

@@ -12,13 +12,13 @@
 
 #include <stdint.h>
 
-/* The registers of a call. */
+/* Holds the registers of a call; once the call has returned, those of its result. */
 struct observed_call {
     uintptr_t arguments[6]; /* rdi, rsi, rdx, rcx, r8, r9 */
     uintptr_t
         vectors_used;      /* rax: of a call with a variable number of arguments; then the result */
     uintptr_t chain;       /* r10; then the second word of the result, rdx */
-    uintptr_t number;      /* which of the functions was called */
+    uintptr_t number;      /* number of the observed function: ARCH_DEFINE_OBSERVED() */
     uintptr_t is_observed; /* set by `before`: `after` is called, too */
     uint8_t vectors[128];  /* xmm0 to xmm7; then the result's xmm0 and xmm1 */
 };
@@ -29,14 +29,16 @@ static inline uintptr_t observed_result(const struct observed_call *call) {
     return call->vectors_used;
 }
 
-/* Defines `static void name(void)`, to which functions of ARCH_DEFINE_OBSERVED() lead.
+/* Defines `static void name(void)`, to which the functions of ARCH_DEFINE_OBSERVED() jump.
  *     uintptr_t quick(struct observed_call *call)   returns the address of the called function, or
  *                                                   0: `before` is called. Uses no vector register
  *     uintptr_t before(struct observed_call *call)  returns the address of the called function
  *     void after(struct observed_call *call)        is called when that function has returned
- *     void copy(uintptr_t to[8], uintptr_t from)     copies eight words of the stack that reach
- * into another page, which may not be mapped. Uses no vector register Eight words of the stack are
- * copied: a function with more arguments there gets wrong ones. */
+ *     void copy(uintptr_t to[8], uintptr_t from)    copies eight words of the stack, of which some
+ *                                                   are in the next page, which may not be mapped.
+ *                                                   Uses no vector register
+ * If the result is observed, eight words of the stack are copied: a function with more arguments
+ * there gets wrong ones. */
 #define ARCH_DEFINE_OBSERVER(name, quick, before, after, copy)                                     \
     __attribute__((naked, used)) static void name(void) {                                          \
         __asm__ volatile("pushq %%rbp\n\t"                                                         \

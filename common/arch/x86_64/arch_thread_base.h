@@ -22,8 +22,9 @@ static inline bool arch_has_thread_base(void) {
     return getauxval(AT_HWCAP2) & FSGSBASE;
 }
 
-/* Returns the value of the register; 0 if it is unknown: without the instruction, behind a filter
- * of system calls. Context: any. Async-signal-safe: yes. Uses no thread-local variable. */
+/* Returns the value of the register; 0 if it is unknown, because the instruction is missing and a
+ * filter of system calls is present. Context: any. Async-signal-safe: yes. Uses no thread-local
+ * variable. */
 static inline uintptr_t arch_thread_base(bool has_instruction) {
     uintptr_t base = 0;
     if (has_instruction)
