@@ -73,8 +73,8 @@ void log_forget_waiting(const struct log *log);
 /* Writes one line if `level` is enabled; lines over 1 KiB are cut. errno is preserved. Understands
  * only the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s (it has its own
  * formatter: vsnprintf may allocate and read the locale). Texts are made printable as in
- * shown_text.h, so that any text stays within its line. Context: any but never in a signal handler
- * or malloc hook: these count their losses, and calm code logs the counts. */
+ * shown_text.h, so that any text stays within its line. Context: any but never in the handler of a
+ * sample or in a malloc hook: these count their losses, and calm code logs the counts. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

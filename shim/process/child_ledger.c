@@ -41,7 +41,7 @@ struct ledger_entry {
     _Atomic uint64_t exported_nano;
 };
 
-/* Has the layout of the file. */
+/* Holds a ledger, in the layout of its file. */
 struct ledger {
     _Atomic uint32_t used; /* number of entries that were ever taken, from the first entry on */
     struct ledger_entry entries[ENTRIES];
@@ -100,7 +100,8 @@ void child_ledger_after_fork(void) {
 
 /* --- the files --- */
 
-/* Maps a file of that size that no process can shrink any more: a later access cannot fault. */
+/* Maps a ledger's file. Returns NULL if the file has another size, or a process could still shrink
+ * it, so that a later access would fault. */
 static struct ledger *map_sealed(int file) {
     struct stat status;
     const long seals = syscall(SYS_fcntl, file, F_GET_SEALS, 0);
@@ -157,7 +158,7 @@ static struct ledger *open_ancestors(void) {
     return ledger;
 }
 
-/* Opens a ledger, unless this table of descriptors has one already: after a suspension the helper
+/* Makes a ledger, unless this table of descriptors has one already: after a suspension the helper
  * has another table. Children go on using the ledger that they have. */
 static void begin_own(const struct descriptor_table *table) {
     if (children.marker.known && children.marker.inode == table->marked.inode)
@@ -292,14 +293,16 @@ static bool is_gone(const struct ledger_entry *entry) {
            stat.started != atomic_load(&entry->started);
 }
 
-/* Returns true if the entry counts for this process. A process between the entry's process and this
- * one must be gone, too; if it has exported, its own entry contains this entry. */
+/* Returns true if the entry of a process with that parent counts for this process: the parent is
+ * this process, or has no entry. If the parent has an entry, that contains the time of its
+ * children. */
 static bool counts(const struct ledger *ledger, uint32_t parent, uint32_t own) {
     return parent == own || !has_entry(ledger, parent);
 }
 
-/* Counts an entry and frees it. An entry without a parent was never completed, or is of another pid
- * namespace: it is freed without being counted. */
+/* Counts an entry and frees it, if its process, and a parent other than this process, are gone. An
+ * entry without a parent was never completed, or is of another pid namespace: it is freed without
+ * being counted. */
 static void count_entry(struct ledger *ledger, struct ledger_entry *entry, uint32_t own,
                         bool of_child) {
     const uint32_t pid = atomic_load(&entry->pid);

@@ -23,7 +23,8 @@ _Static_assert(sizeof CPP_STORAGE_NAME("1") == sizeof PREFIX + sizeof REST, "its
 /* Visits the loaded objects while no other thread is inside the loader: in glibc dl_iterate_phdr()
  * may follow a null pointer if it meets an object that another thread is just loading, with
  * thread-local variables (_dl_tls_get_addr_soft: the object has a module number for which there is
- * no entry yet). Returns false if another thread is inside. */
+ * no entry yet). Returns false if another thread is inside. If the loader's state is not known,
+ * visits them in any case. */
 static bool visit_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
@@ -81,8 +82,9 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
 
 static struct loaded loaded_objects; /* only the helper uses this list */
 
-/* Drops unloaded objects, so that a library that is loaded again and again, each time at another
- * address, takes one entry only. Returns false if another thread is inside the loader. */
+/* Drops unloaded objects from both lists, so that a library that is loaded again and again, each
+ * time at another address, takes one entry only. Returns false if another thread is inside the
+ * loader. */
 static bool forget_unloaded_objects(struct cpp_name_search *search) {
     size_t kept = 0;
     loaded_objects.search = search;
@@ -138,7 +140,7 @@ static bool is_symbol(const char *name, const char *start) {
     return name - start >= 4 && memcmp(name - 4, "_ZT", 3) == 0;
 }
 
-/* Returns the name found in `size` bytes, which must hold its final 0, too, or NULL. */
+/* Returns the name if it is, with its final 0, in `size` bytes; NULL: it is not. */
 static const char *find_name(const char *from, size_t size) {
     const size_t prefix = sizeof PREFIX; /* counts the digit of the name's length, too */
     const char *at = from;
@@ -229,7 +231,8 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     return 1; /* dl_iterate_phdr() returns, and releases the loader's lock */
 }
 
-/* The counters then differ from the loader's, so that the next poll continues. */
+/* Returns `result`, and makes the counters differ from the loader's, so that the next poll
+ * continues. */
 static enum cpp_search_result search_is_cut(struct cpp_name_search *search,
                                             enum cpp_search_result result) {
     search->adds = 0;

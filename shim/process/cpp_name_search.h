@@ -36,8 +36,8 @@ enum cpp_search_result {
     CPP_SEARCH_DONE
 };
 
-/* Searches the objects loaded since the last call, for at most `most_nano` of CPU time. Context:
- * the helper. */
+/* Searches the objects loaded since the last call, for about `most_nano` of CPU time; if that does
+ * not suffice, the next call continues. Context: the helper. */
 enum cpp_search_result cpp_name_search(struct cpp_name_search *search, uint64_t most_nano);
 
 #endif

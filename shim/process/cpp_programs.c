@@ -47,8 +47,8 @@ static void cpp_programs_load(void) {
 
 /* --- publishing --- */
 
-/* Publishes a process context: it shows readers in other processes that there are records, and of
- * which kind. */
+/* Publishes a process context, unless the process has one: it shows readers in other processes that
+ * there are records, and of which kind. */
 static void cpp_programs_publish(void) {
     static const char *const no_keys[] = {NULL};
     static const struct published_attribute beside[] = {
@@ -120,8 +120,9 @@ static void cpp_programs_follow(void) {
         cpp_programs_publish();
 }
 
-/* Takes the loader's locks where the loader's state is known: the class in an object that is
- * not relocated yet cannot be examined. */
+/* Follows the objects with the loader's locks held, if the loader's state is known: the class in an
+ * object that is not relocated yet cannot be examined. Returns false if another thread is inside
+ * the loader. */
 static bool try_follow(void) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())

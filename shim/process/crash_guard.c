@@ -80,8 +80,8 @@ static bool is_overdue(const struct crash_start *start, const struct crash_start
     return own->began_nano - start->began_nano > CRASH_OVERDUE_S * (int64_t)NANO_PER_SECOND;
 }
 
-/* Returns true if the process of the start has ended. Also checks by kill(), because /proc may hide
- * processes (hidepid). */
+/* Returns true if the process of the start has ended; if that cannot be checked, returns true if
+ * the start is overdue. Also checks by kill(), because /proc may hide processes (hidepid). */
 static bool start_is_gone(const struct crash_start *start, const struct crash_start *own) {
     struct process_stat stat;
     if (start->pid_namespace != own->pid_namespace || start->pid == 0 || start->pid > INT_MAX)
@@ -132,8 +132,8 @@ static bool write_part(int file, const void *part, size_t size, size_t at) {
 
 /* --- the verdict --- */
 
-/* Logs the verdict if this process gets the lock. Otherwise the process that holds the lock logs
- * it. */
+/* Enters a pause for the executable, and logs the verdict, if this process gets the lock and no
+ * pause was entered meanwhile. Otherwise the process that holds the lock does both. */
 static void crash_guard_report(int file, struct crash_record *record, struct crash_start *own,
                                const struct log *log) {
     char path[PATH_MAX];

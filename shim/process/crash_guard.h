@@ -32,8 +32,9 @@
  * leaves none open. Context: calm, single-threaded, once. */
 bool crash_guard_admits(bool host_wide, const struct log *log);
 
-/* Marks the start as completed: the first call makes one system call. Does nothing in any child.
- * Context: any. Async-signal-safe: yes; errno is preserved. */
+/* Marks the start as completed, unless that was done: makes two system calls, getpid for the check
+ * that this is no child, where the function does nothing. Context: any. Async-signal-safe: yes;
+ * errno is preserved. */
 void crash_guard_mark_started(void);
 
 /* Stops the guard in a forked child, which is no start. Async-signal-safe: yes. */

@@ -155,8 +155,9 @@ static bool may_export(void) {
     return may;
 }
 
-/* Clears `waits`, because from here on the helper may hold libc's locks outside of the quiesce
- * lock. */
+/* Polls for C++ programs before the flush side is loaded. Returns false if the helper must not work
+ * any more. Clears `waits`, because from here on the helper may hold libc's locks outside of the
+ * quiesce lock. */
 static bool poll_cpp_programs(void) {
     if (!quiesce_lock_enter())
         return false;
@@ -228,9 +229,9 @@ static bool load_early(void) {
     return loads;
 }
 
-/* Returns the end of the next wait. If the process ends before that, the helper gets no request and
- * its thread stays, because the thread's end would call libc, which may assume that there is no
- * such thread (libc_threads.h). */
+/* Returns the end of the next wait. In HELPER_LEAVES the wait has no end: either a request ends it,
+ * or the process is ending, and the thread stays, because the thread's end would call libc, which
+ * may assume that there is no such thread (libc_threads.h). */
 static uint64_t wait_deadline(void) {
     if (atomic_load(&helper.state) == HELPER_LEAVES)
         return UINT64_MAX;
@@ -240,7 +241,8 @@ static uint64_t wait_deadline(void) {
 }
 
 /* Waits until the helper may begin; the following steps run under the quiesce lock. Does not wait
- * for main if the process ends, or if a thread waits for an early load. */
+ * for main if the process ends, or if a thread waits for an early load. Returns false if the helper
+ * must leave instead. Sets `*loaded` if an early load has begun to load libraries. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         const uint64_t deadline = wait_deadline();
@@ -338,7 +340,8 @@ static void make_ordinary(pthread_attr_t *attributes) {
     pthread_attr_setschedparam(attributes, &no_priority);
 }
 
-/* Creates the thread with all signals blocked; otherwise it would take the program's signals. */
+/* Creates the thread with all signals blocked; otherwise it would take the program's signals.
+ * Returns 0, or a positive errno. */
 static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
     /* libc interrupts threads by these two signals */
     const signal_mask all = ~(signal_bit(LIBC_SIGNAL) | signal_bit(LIBC_SIGNAL - 1));

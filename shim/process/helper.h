@@ -88,8 +88,8 @@ extern struct helper helper;
  * thread first runs. Context: calm, once. */
 void helper_share_logged_flags(void);
 
-/* Starts the thread; once per process. Returns false if the kernel refused, after logging that.
- * Context: calm. */
+/* Starts the thread, unless the process has one, had one that is done, or starts no helper any more
+ * (state.h). Returns false if the kernel refused, after logging that. Context: calm. */
 bool helper_start(void);
 
 /* Requests a last cycle and waits for it, at most `timeout_ms`; the state of the process permits no
@@ -136,7 +136,7 @@ bool helper_suspend_waiting(void);
 bool helper_suspend_working(uint64_t timeout_ms);
 
 /* Starts a helper after helper_suspend_waiting() or helper_suspend_working(). The helper inherits
- * all thread attributes from the calling thread. Context: calm. */
+ * ids, capabilities, filters and namespaces from the calling thread. Context: calm. */
 void helper_replace(void);
 
 /* Has the helper load and initialise its libraries now, because the process is about to lose access

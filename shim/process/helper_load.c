@@ -25,9 +25,9 @@ static bool file_exists(const char *path) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
-/* Returns the path of the flush library: in the folder of this release, for any path by which the
- * profiler was loaded; else beside libotelprof.so. If neither file exists any more, derives the
- * folder from the kernel's record of the profiler's mapping. */
+/* Returns the path of the flush library: in the folder of this release if the file is there, else
+ * beside libotelprof.so. If neither file exists any more, chooses by the kernel's record of the
+ * profiler's mapping. */
 static const char *flush_path(void) {
     static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
     if (file_exists(helper.release_path))
@@ -37,7 +37,8 @@ static const char *flush_path(void) {
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
-/* Sets `loading` during the load, so that a fork waits; a caller may have set it already. */
+/* Loads a library, and compares the release that its symbol names with this one. Sets `loading`
+ * during the load, so that a fork waits; a caller may have set it already. */
 static void *open_library(const char *path, const char *release_symbol, bool *other_release) {
     const bool was_loading = atomic_exchange(&helper.loading, true);
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

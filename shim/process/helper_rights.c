@@ -163,7 +163,8 @@ static bool is_among(uint64_t id, const uint64_t *ids) {
     return id == ids[REAL] || id == ids[EFFECTIVE] || id == ids[SAVED];
 }
 
-/* Compares all ids but the effective one, which may change back and forth. */
+/* Returns true if the real and the saved id of `own` are still among `ids`. Ignores the effective
+ * id, which may change back and forth. */
 static bool are_kept(const uint64_t *own, const uint64_t *ids) {
     return is_among(own[REAL], ids) && is_among(own[SAVED], ids);
 }
@@ -213,8 +214,9 @@ static bool read_stable(struct thread_status *main, struct thread_status *own) {
     return is_known;
 }
 
-/* Sets the main thread's ids. From now on libc's setuid() and its like suspend the helper, because
- * its ids may lag behind. */
+/* Gives the helper the main thread's ids. Returns false if the helper cannot get them, or has ids
+ * that the main thread has given up. From now on libc's setuid() and its like suspend the helper,
+ * because its ids may lag behind. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
     if (!read_stable(main, own) || !has_ids_still(main, own))

@@ -26,16 +26,17 @@ void helper_wait_unwatch_fd(int descriptor);
  * it. */
 void helper_wait_wake(void);
 
-/* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true, which
- * is called after each wake. Returns the request; REQUEST_TIMEOUT: there is none. */
+/* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true; calls
+ * `enough` before each sleep. Returns the request; REQUEST_TIMEOUT: there is none. */
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
 
 /* Accepts REQUEST_SUSPEND, unless the requesting thread has given up. Returns the request to
  * follow. */
 int helper_accept_suspend(void);
 
-/* Waits until `deadline` for the flush side, outside of the quiesce lock, and takes the lock again
- * before it returns. Returns the request; REQUEST_TIMEOUT: there is none. */
+/* Waits until `deadline` for the flush side, outside of the quiesce lock. Enters the lock and
+ * leaves it again before it returns, so that it does not return during a fork. Returns the request;
+ * REQUEST_TIMEOUT: there is none. */
 int helper_wait_outside(uint64_t deadline);
 
 /* Sleeps until the process has ended, in a helper that has loaded libraries. Returns only if the

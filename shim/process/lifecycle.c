@@ -137,9 +137,10 @@ static void restore_libc_threads(void) {
     life.set_libc_single = false;
 }
 
-/* Returns true if this call alone ends the process; then end_turn_enter() follows. Releases the
- * locks of a fork: a signal may end the process while this thread forks, and the helper would wait
- * for these locks. */
+/* Returns true if this call ends the process; then end_turn_enter() follows. Otherwise returns
+ * false; if another thread's end has begun, waits for that end first. Releases the locks of a fork:
+ * a signal may end the process while this thread forks, and the helper would wait for these
+ * locks. */
 static bool begin_end(enum state_context context) {
     if (capture_has_left())
         return false;
@@ -223,7 +224,7 @@ static bool end_before_signal(int number) {
     return true;
 }
 
-/* Returns true if this call ends the process. */
+/* Ends the profiler where a helper may be started. Returns true if this call ends the process. */
 static bool end_calmly(void) {
     const int cancellation = cancellation_disable();
     const bool first = begin_end(IN_CALM);
@@ -319,9 +320,9 @@ void lifecycle_leave_process(void) {
     end_turn_raise(&life.turn);
 }
 
-/* Returns true if the process ends without a last step of this thread: the profiler does nothing
- * more in the process or on this thread, and the helper itself detects the end. A helper that does
- * not watch the main thread would keep the process alive. */
+/* Returns true if the last thread need not end the profiler: the profiler has left the process, or
+ * has left this thread, and the helper detects the end by its watch of the main thread. A helper
+ * without this watch would keep the process alive. */
 static bool ends_without_us(void) {
     return state_now(&process_state) == STATE_LEFT || (capture_has_left() && main_watch_is_on());
 }
@@ -392,7 +393,8 @@ static bool is_inside_itself(void) {
 
 /* Closes the lock and waits until the helper has left the loader: otherwise the child would block
  * for ever in its first dlopen(). Waits longer for the loader than for other work, because on a
- * busy machine a helper in the loader may get no CPU time. */
+ * busy machine a helper in the loader may get no CPU time. Returns false if the helper still holds
+ * the lock. */
 static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);
     const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
@@ -410,8 +412,8 @@ static bool close_to_fork(void) {
 ARCH_ANY_STACK static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
-    /* returns in a child of a bare clone(2), whose lock is a copy of a held lock, which no thread
-     * of the child opens */
+    /* returns in a child of a bare clone(2), too: its lock is a copy, and no thread of the child
+     * opens it if it was held */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();

@@ -42,8 +42,9 @@ bool main_watch_main_has_ended(void);
 /* Returns true if the watch was requested. Async-signal-safe: yes. */
 bool main_watch_is_on(void);
 
-/* Requests the watch. The process will end with the main thread's wait(2) status (`expected`, if
- * /proc is hidden), or with the status of a thread that was seen to outlive it. Context: calm. */
+/* Requests the watch, and waits at most 20 ms until the helper has noticed that. The process will
+ * end with the main thread's wait(2) status (`expected`, if /proc is hidden), or with the status of
+ * a thread that was seen to outlive it. Context: calm. */
 void main_watch_begin(int expected);
 
 /* Records that the calling thread, which is not the main thread, ends by a bare exit(2), with the

@@ -25,7 +25,7 @@ bool process_stat_read(struct process_stat *stat);
  * calm | flush. */
 bool process_stat_read_of(pid_t pid, struct process_stat *stat);
 
-/* Parses the text of /proc/PID/stat. Context: any. */
+/* Parses the text of /proc/PID/stat. Returns false if a field is missing. Context: any. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
 
 #endif

@@ -151,8 +151,9 @@ void quiesce_lock_open(void) {
     quiesce_lock_leave();
 }
 
-/* Waits for a new thread to run: otherwise, in a copy of the process, libc's setgroups() and its
- * like would wait for that thread for ever. */
+/* Returns true if the helper has begun, or does not run. A copy of the process is made only then:
+ * otherwise libc's setgroups() and its like would wait in the copy for ever, for a thread that has
+ * not begun. */
 static bool has_begun(void *unused) {
     (void)unused;
     return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);

@@ -50,8 +50,8 @@ bool quiesce_lock_close(uint64_t timeout_ms);
 /* Closes the lock before fork(); quiesce_lock_open() opens it afterwards. `has_helper` is false in
  * a process that a bare clone(2) has made: such a process has a copy of the helper's variables, but
  * no helper. Waits at most 20 ms for a helper that holds the lock, and not at all if that helper
- * has already been late. If the helper is loading its libraries, waits until they are loaded (some
- * 10 ms, once in a process). Returns false if the helper holds the lock. Context: calm. */
+ * has already been late. If the helper is loading its libraries, waits until they are loaded, at
+ * most ten seconds. Returns false if the helper holds the lock. Context: calm. */
 bool quiesce_lock_close_to_fork(bool has_helper);
 
 /* Closes the lock as quiesce_lock_close_to_fork() does, but waits up to ten seconds: for a helper
@@ -59,9 +59,10 @@ bool quiesce_lock_close_to_fork(bool has_helper);
 bool quiesce_lock_close_behind_loader(bool has_helper);
 void quiesce_lock_open(void);
 
-/* Prepares a call that makes a child which no fork handler sees. Waits until the helper has begun
- * and is idle, at most `timeout_ms` or until libraries are loaded, and closes the lock as for a
- * fork. Returns true if the lock must be opened again, in this process. Context: any. */
+/* Prepares a call that makes a child without fork handlers. Waits at most five seconds until the
+ * helper has begun, and at most `timeout_ms`, or until libraries are loaded, until it is idle.
+ * Closes the lock as for a fork. Returns true if the lock must be opened again, in this process.
+ * Context: any. */
 bool quiesce_lock_close_to_copy(uint64_t timeout_ms);
 
 /* Prepares fork() in a signal handler, where fork() may wait for ever for the interrupted call

@@ -74,7 +74,7 @@ static const struct call thread_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* Calls of an application's thread that logs. */
+/* Lists calls of an application's thread that logs. */
 static const struct call logging_calls[] = {
 #define LOGGING_MAKES MADE
 #include "allowed_calls.def"
@@ -313,10 +313,10 @@ static bool lets_pass(uint32_t action) {
     return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
 }
 
-/* Says what a filter does with a list of calls. */
+/* Describes how a filter treats a list of calls. */
 struct treatment {
-    bool spares; /* it kills for none */
-    bool passes; /* it allows all */
+    bool spares; /* it lets each call pass, or fail with an errno; rt_sigreturn must pass */
+    bool passes; /* it lets each call pass */
 };
 
 static struct treatment treatment_of(const struct sock_fprog *program, const struct call *calls,
@@ -334,8 +334,9 @@ static struct treatment treatment_of(const struct sock_fprog *program, const str
 }
 #define TREATMENT_OF(program, calls) treatment_of(program, calls, sizeof(calls) / sizeof *(calls))
 
-/* Checks timer creation, too, because each new thread gets a timer, and each forked child those of
- * the process. `may_create`: the filter allows a call that creates a thread. */
+/* Returns true if the filter spares the creation of timers, or lets neither a thread nor a child be
+ * made: each new thread gets a timer, and each forked child those of the process. `may_create`: the
+ * filter allows a call that creates a thread. */
 static bool spares_new_threads(const struct sock_fprog *program, bool may_create) {
     static const struct call timers[] = {{SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}},
                                          {SYS_timer_create, {(uint64_t)CLOCK_PROCESS_CPUTIME_ID}}};

@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 /* Requests an export, and waits at most `timeout_ms` for its end. Returns true if the export was
- * made in that time, and no export has failed meanwhile. Context: calm. errno is preserved. */
+ * made in that time, and no export has failed meanwhile; false at once if this process has no
+ * running helper. Context: calm. errno is preserved. */
 bool wanted_export_request(uint64_t timeout_ms);
 
-/* Return the number of exports that a receiver or a file has accepted, and of exports that failed
- * for ever. Context: any. */
+/* Return the number of exports that a receiver, the file or the console has accepted, and of
+ * exports that failed for ever. Context: any. */
 uint64_t wanted_export_delivered(void);
 uint64_t wanted_export_failed(void);
 

@@ -44,9 +44,9 @@ static bool is_in_excluded_folder(const char *path) {
     return false;
 }
 
-/* Checks the name of the file that runs, not of the script: a service in a script named `users` is
- * not the command `users`. The names are one string, with an empty name at the end, because
- * pointers to them would be relocated in each process. */
+/* Returns true if the built-in list names `file`: the file that runs, not the script, because a
+ * service in a script named `users` is not the command `users`. The names are one string, with an
+ * empty name at the end, because pointers to them would be relocated in each process. */
 static bool is_excluded_by_default(const char *file) {
     static const char anywhere[] =
 #define ANYWHERE(name) name "\0"

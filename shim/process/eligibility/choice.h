@@ -8,7 +8,7 @@
  * started) and the name by which it was started (the script, or a symbolic link). A glob of the
  * user's fits the program if it fits one of the two: the base names, or the paths if the glob
  * contains a slash. INCLUDE wins over EXCLUDE; in EXCLUDE the word `default` means the built-in
- * list (default_excludes.def), and `none` for nothing.
+ * list (default_excludes.def), and `none` means no program.
  *
  * Host-wide (preload_source.h) every process of the machine has the profiler, so the default is the
  * reverse: only programs that INCLUDE names are profiled. Of these, programs that EXCLUDE or the

@@ -31,8 +31,8 @@ enum environment_rule {
 struct settings_sources {
     const char *const
         *entries;        /* for config_parse(); the environment's own array, or a joined array */
-    bool files_left_out; /* the environment named a log file, an export file or OTEL_CONFIG_FILE */
-    bool writes_file;    /* an export file may be written, as a configuration file permits */
+    bool files_left_out; /* the environment named a file, or a socket, that only files may name */
+    bool writes_file;    /* an export file may be written: LD_PRELOAD or a file has selected it */
     struct sentence left_out; /* names of other variables that do not count; "": none */
 };
 

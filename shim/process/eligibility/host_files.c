@@ -55,8 +55,8 @@ static void close_it(int descriptor) {
 
 /* --- the kill switch --- */
 
-/* Returns true for errors that come from this process's limits, so that the file's state is not
- * known. */
+/* Returns true for an error that comes from a lack of descriptors or memory, so that the file's
+ * state is not known. */
 static bool is_of_this_process(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -79,8 +79,8 @@ void host_files_close(int folder) {
         close_it(folder);
 }
 
-/* Returns true if the path exists. Opens it by O_PATH, which needs no right to read. Follows links,
- * even one to the folder.
+/* Returns true if the path exists. Opens it by O_PATH, which needs no right to read. Follows links
+ * to the folder; a link in the place of the file exists, wherever it leads.
  */
 static bool exists(int folder, const char *path) {
     const int place = open_at(folder, path, O_PATH);

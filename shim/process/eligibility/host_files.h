@@ -14,7 +14,7 @@
  * calls, because other preloads may replace open(). A file of settings is read only if no user but
  * root can have written it: it is a regular file, it and its folder belong to root, and neither
  * group nor others can write to them. No link to a file is followed. In a user namespace without
- * root these files belong to the overflow user, and are not read. Up to two descriptors are open
+ * root these files belong to the overflow user, and are not read. Up to three descriptors are open
  * during the reading. Context: calm, at start, once.
  */
 #ifndef OTELPROF_HOST_FILES_H
@@ -35,7 +35,7 @@ enum {
 int host_files_open(void);
 void host_files_close(int folder);
 
-/* Returns the path of a kill switch that exists, or NULL. */
+/* Returns the path of a kill switch that exists, or NULL. `folder`: result of host_files_open(). */
 const char *host_files_kill_switch(int folder);
 
 /* Returns the settings of all files, in the order in which they are read; their texts are valid for

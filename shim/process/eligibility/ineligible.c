@@ -217,10 +217,10 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 /* --- emulated by qemu-user --- */
 
-/* Distinguishes a program that QEMU emulates from a program in an emulated machine, where the two
- * links are the kernel's own and are equal. qemu-user replaces the first link by the guest's
- * program, and passes on the second, which leads to qemu. Without /proc: an emulated machine's
- * kernel maps a vDSO. */
+/* Returns true if QEMU emulates this program alone, and not a whole machine. In an emulated machine
+ * the kernel shows the same executable for the process and for its thread. qemu-user shows the
+ * guest's program for the process, but passes the thread's link on, which leads to qemu. Without
+ * /proc the vDSO decides, which the kernel of an emulated machine maps. */
 static bool is_emulated_alone(void) {
     static const char tasks[] = "/proc/self/task/";
     char link[sizeof tasks + sizeof "4294967295/exe"];

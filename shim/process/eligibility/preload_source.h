@@ -1,4 +1,4 @@
-/* Determines how the profiler was loaded: by LD_PRELOAD, from the environment, or by root, through
+/* Determines how the profiler was loaded: by LD_PRELOAD, by the program itself, or by root, through
  * /etc/ld.so.preload.
  *
  * In a program with more rights than its caller's (setuid) the loader removes LD_PRELOAD, so that
@@ -30,8 +30,8 @@ bool preload_is_named(const char *const *environment);
  * initialised earlier may have unset LD_PRELOAD since, so that no child inherits it. The kernel's
  * copy is reliable: a process whose LD_PRELOAD the loader removed (AT_SECURE) cannot have passed it
  * to this child. `arguments` are main's, as the loader passes them: the kernel put the variables
- * after the last one. Makes no system call; four if `arguments` is NULL, or if the variables are
- * elsewhere. Context: calm, at start. */
+ * after the last one. Makes no system call; but reads /proc/self/environ if `arguments` is NULL, or
+ * if the variables are elsewhere. Context: calm, at start. */
 bool preload_was_given(char *const *arguments);
 
 /* Returns the source of a profiler that LD_PRELOAD does not name now. Context: calm, at start. */
