@@ -29,9 +29,9 @@ static inline bool allocation_is_sampled(uint64_t size) {
     return false;
 }
 
-/* Draws a new gap after the allocation has failed: a rest that is smaller than the failed size
- * would make samples of the next allocations too frequent. Does not return if the calling thread is
- * under a guard. */
+/* Handles a failed allocation. Draws a new gap if the allocation was to be sampled: a rest that is
+ * smaller than the failed size would make samples of the next allocations too frequent. Does not
+ * return if the calling thread is under a guard. */
 RARE void allocation_failed(bool sampled);
 
 /* Records the object if it is sampled; call this after the allocation. Returns `object`. Inlined

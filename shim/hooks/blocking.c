@@ -3,8 +3,9 @@
  *
  * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
  * no resource, so cancellation and longjmp may skip it. Either leaves a stale slot, which the
- * slot's reader detects (wait_slot.h). No hook reads a clock, makes a system call, or changes
- * errno.
+ * slot's reader detects (wait_slot.h). A hook reads no clock, makes no system call, and does not
+ * change errno; but it measures a wait for a lock (wait/contention.h), and may start the helper of
+ * a forked child.
  *
  * A hook reads its caller's registers from its own frame, so it does not align the stack. That is
  * safe, because this file is compiled without vector registers, and calls functions that align the
@@ -52,8 +53,8 @@ RARE static void offer_helper(enum wait_kind kind) {
         capture_offer_helper();
 }
 
-/* Returns the slot in which the calling thread publishes its waits, or NULL if no profile needs
- * this kind. */
+/* Returns the slot in which the calling thread publishes its waits, or NULL if the thread has none,
+ * or no profile needs waits now. */
 static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
     struct thread_state *const thread = profiler_tls.thread;
     const unsigned on = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);

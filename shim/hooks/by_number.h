@@ -12,7 +12,7 @@
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
 /* Points to the next definition of syscall(); before hooks_syscall_finish_init(), to a routine that
- * calls that function. */
+ * calls hooks_syscall_finish_init() and then the next definition. */
 extern syscall_function *next_syscall;
 
 /* Resolves next_syscall now, instead of at its first call. Context: any. Async-signal-safe: yes.
@@ -53,14 +53,14 @@ enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsign
  * exit.c. Context: any. */
 enum then before_exit_group(unsigned long status, unsigned long b, unsigned long c,
                             unsigned long d);
-/* Ends the thread's profiling, because the program ends the calling thread; in exit.c. Context:
+/* Prepares for the end of the calling thread, which the program ends alone; in exit.c. Context:
  * calm. */
 enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d);
 
-/* Handles the setting of an action; in signal.c. `action` is the kernel's struct, or NULL. The call
- * bypasses libc, so the result must be true: after a default action our next signal would end the
- * process. So the program gets the signal, and sampling moves to another. Preserves errno.
- * Async-signal-safe: yes. */
+/* Handles the setting of an action; in signal.c. `action` is the kernel's struct, or NULL. The
+ * kernel really sets the action, unlike sigaction()'s hook: with the default action our next signal
+ * would end the process. So the program gets the signal, and sampling moves to another. Preserves
+ * errno. Async-signal-safe: yes. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size);
 

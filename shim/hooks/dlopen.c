@@ -1,6 +1,6 @@
 /* Hooks dlopen and dlmopen, to bind the libraries that would be bound past our exports
  * (deep_binding.h), and to close the module interval, so that earlier unseen loads do not make the
- * next ones uncertain (capture/modules.h).
+ * next ones uncertain (capture/unwind/modules.h).
  *
  * The result of dlopen() depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
  * namespace. So the hook jumps to the next dlopen(), which sees the caller's frame. Only if none of
@@ -92,9 +92,9 @@ static int search_paths_check(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* Returns true if the caller may change what dlopen() finds. The loader searches the executable's
- * RPATH for every library; its RUNPATH and $ORIGIN only for libraries that the executable names
- * without a folder. */
+/* Returns true if the result of dlopen() may depend on the caller. The loader searches the
+ * executable's RPATH for every library; its RUNPATH and $ORIGIN only for libraries that the
+ * executable names without a folder. */
 static bool caller_matters(const char *path, const void *caller) {
     struct question question = {.caller = (uintptr_t)caller};
     if (!path || strchr(path, '$'))

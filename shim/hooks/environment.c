@@ -20,7 +20,8 @@
  * there is a second thread. A forked child inherits them, unlike the profiler's tables. */
 static char *kept;
 
-/* Returns true for variables that name neither files nor code. */
+/* Returns true for the variable of a proxy, such as http_proxy: it names neither a file nor
+ * code. */
 static bool is_proxy(const char *entry) {
     static const char *const ends[] = {"_proxy=", "_PROXY="};
     const size_t name = strcspn(entry, "=") + 1;

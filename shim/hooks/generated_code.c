@@ -48,8 +48,8 @@ struct definer {
     void *functions[FUNCTIONS];
 };
 
-/* Holds what was found for one state of the loader's list. Only used inside dl_iterate_phdr(),
- * which admits one thread at a time. */
+/* Holds the definers in one state of the loader's list. Only used inside dl_iterate_phdr(), which
+ * admits one thread at a time. */
 static struct {
     bool known;
     unsigned long long adds;
@@ -176,7 +176,7 @@ static bool deregistered(const void *begin) {
 #define HOOKED_TABLES(result, name, parameters, arguments) HOOK result name parameters;
 #include "hooked.def"
 
-/* Calls the next definition, if there is one. */
+/* NEXT_OF returns the next definition, or NULL; PASS_ON calls it. */
 #define NEXT_OF(name) ((__typeof__(name) *)next_of(CALL_##name, __builtin_return_address(0)))
 #define PASS_ON(next, ...)                                                                         \
     do {                                                                                           \
@@ -206,8 +206,8 @@ void __register_frame_info_bases(const void *begin, void *object, void *text, vo
     registered(begin, data, next != NULL);
 }
 
-/* Registers several sections, each by its address. Compilers do not use it, so it is only
- * forwarded. */
+/* Register several sections, each by its address. Compilers do not use these functions, so they are
+ * only forwarded. */
 
 void __register_frame_table(const void *begins) {
     __typeof__(__register_frame_table) *const next = NEXT_OF(__register_frame_table);

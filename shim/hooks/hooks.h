@@ -19,7 +19,7 @@ void hooks_environment_keep(const char *const *environment, bool proxies_alone);
 /* Binds the calls of blocking.c and locks.c, if a profiled type needs waits (blocking.c). */
 void hooks_blocking_start(unsigned types);
 
-/* Resolves the next functions of locks.c, for bound_calls_start(). */
+/* Adds the calls of locks.c to those that bound_calls_start() binds. */
 void hooks_locks_add(void);
 
 /* Resolves the next functions of operator_new.c, so that no first call must resolve them. */

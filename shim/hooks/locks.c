@@ -1,10 +1,11 @@
 /* Hooks calls that take a lock (lock_calls.def): libc's function takes a free lock directly;
  * wait/contention.h measures the wait for a taken lock.
  *
- * A hook reads the lock and jumps: it has no frame and no state, and uses no thread-local variable.
- * So it may be called anywhere: in an allocator, before a thread has profiler state, by a signal
- * handler, in a child of vfork. It tries no lock that the program did not ask to try, except spin
- * locks, whose waiters have no order. Like blocking.c, it is compiled without vector registers. */
+ * A hook reads the lock, and jumps to libc's function if the lock is free: so far it has no frame
+ * and no state, and uses no thread-local variable. So it may be called anywhere: in an allocator,
+ * before a thread has profiler state, by a signal handler, in a child of vfork. It tries no lock
+ * that the program did not ask to try, except spin locks, whose waiters have no order. Like
+ * blocking.c, this file is compiled without vector registers. */
 #include "arch_caller.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"

@@ -50,13 +50,14 @@ __attribute__((used)) void main_begins(void) {
     sampler_check_signal();
 }
 
-/* Does what pthread_cleanup_push() does, whose buffer would be on the stack. */
+/* Registers the cleanup as pthread_cleanup_push() does, but with a buffer that is not on the
+ * stack. */
 __attribute__((used)) void main_is_watched(void) {
     __pthread_register_cancel(&main_call.cleanup);
 }
 
-/* Does what libc does when main returns. The hook's frame stays, with its cleanup registered,
- * because an exit handler may end the thread. */
+/* Ends the process as libc does when main returns. The hook's frame stays, with its cleanup
+ * registered, because an exit handler may end the thread. */
 __attribute__((used)) _Noreturn void main_has_returned(int status) {
     lifecycle_end();
     next_calls()->exit(status);

@@ -41,8 +41,8 @@ static int first_process_mask(int how, const sigset_t *set, sigset_t *old) {
     return next(how, set, old);
 }
 
-/* Fails as libc does before the library with the function is loaded: glibc before 2.32 has it in
- * libpthread, which may be loaded later. */
+/* Resolves pthread_sigmask(), and calls it. Calls sigprocmask() as long as no loaded library has
+ * the function: glibc before 2.32 has it in libpthread, which may be loaded later. */
 static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
     mask_function *const next = mask_resolve("pthread_sigmask");
     if (!next)

@@ -1,4 +1,4 @@
-/* Hooks of calls that change the process's view of files or ids.
+/* Hooks calls that change the process's view of files or ids.
  *
  * unshare and setns: while a process has several threads, the kernel refuses to let it enter a user
  * namespace, a time namespace by setns, or, because threads share root and working directory, a

@@ -108,8 +108,8 @@ static void operators_resolve(struct symbol *symbols) {
         next_symbols(symbols, CXX_FUNCTIONS);
 }
 
-/* Stores the next function; `*counted`: set to true if the function is in the object of the next
- * malloc. */
+/* Stores the next function, or `fallback` if there is none; sets `*counted` if the next function is
+ * in the object of the next malloc. */
 static void operator_store(const struct symbol *found, const struct symbol *allocator,
                            const void *fallback, void *call, bool *counted) {
     const void *const source = found->address ? &found->address : fallback;
@@ -154,9 +154,9 @@ size_t hooks_new_unneeded(struct symbol *unneeded) {
 
 /* --- the hooks --- */
 
-/* Detects that an allocator's operator has called malloc or memalign, whose hook has then counted
- * the allocation. The countdown shows such a call afterwards, so an exception thrown in between
- * leaves no state to restore. */
+/* Holds the countdown before an allocator's operator is called. If it has moved afterwards, the
+ * operator has called malloc or memalign, whose hook has counted the allocation. An exception
+ * thrown in between leaves no state to restore. */
 struct countdown {
     uint64_t left;
     uint32_t begun;

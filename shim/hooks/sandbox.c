@@ -74,15 +74,17 @@ static bool no_copy_is_under_way(void *unused) {
     return !safe_read_copies();
 }
 
-/* Ends the copies of samples on other threads: such a sample has found no filter around its thread,
- * and the new filter would kill the thread in the middle of its copies. */
+/* Forbids the kernel's copies in samples, and waits, within a bound, until the copies on other
+ * threads have ended: such a sample has found no filter around its thread, and the new filter would
+ * kill the thread in the middle of its copies. */
 static void end_copies_of_others(void) {
     enum { COPY_ROUNDS = 2000 };
     safe_read_forbid_copies();
     (void)wait_for_rounds(no_copy_is_under_way, NULL, COPY_ROUNDS);
 }
 
-/* Returns the bits of enum then that undo_filter() undoes. */
+/* Notes the effects of a filter that is about to be installed. Returns the bits of enum then that
+ * undo_filter() undoes. */
 static unsigned see_filter(unsigned verdicts) {
     const bool may_log = verdicts & SECCOMP_SPARES_LOGGING;
     const bool may_start = verdicts & SECCOMP_LETS_HELPER_FOLLOW && spares_further_work(verdicts);

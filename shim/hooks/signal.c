@@ -28,11 +28,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Declares a function that libc's headers declare only for programs of other standards. */
+/* Declare functions that libc's headers declare only for programs of other standards. */
 sighandler_t bsd_signal(int number, sighandler_t handler);
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
-/* Returns true if the thread's timer is disarmed, because any system call may be fatal. */
+/* Returns true if this thread, the only one, has left the profiler: its timer is disarmed, and any
+ * system call may be fatal. */
 static bool has_left_alone(void) {
     return capture_has_left() && atomic_load(&capture.live_threads) <= 1;
 }
@@ -63,7 +64,7 @@ static void note_handler(int number, sighandler_t handler) {
         atomic_fetch_or(&handled, signal_bit(number));
 }
 
-/* Set once the program has set a handler that its own signal may interrupt. */
+/* True once the program has set a handler that its own signal may interrupt. */
 static _Atomic bool some_handler_nests;
 
 /* Returns true for a default action. Ignores the flags, because PHP's default action has
@@ -72,9 +73,9 @@ static bool is_default(const struct sigaction *action) {
     return action->sa_handler == SIG_DFL;
 }
 
-/* Returns the action that the program believes in. A signal that ends the process by default has a
- * handler of ours (termination.h), which the program sees as that default. The sampling signal may
- * also have changed in the meantime. */
+/* Returns the action that the program believes to be set where the kernel has `old`. A signal that
+ * ends the process by default has a handler of ours (termination.h), which the program sees as that
+ * default. The sampling signal may also have changed in the meantime. */
 static struct sigaction as_believed(int number, const struct sigaction *old) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const struct sigaction seen =
@@ -337,7 +338,8 @@ HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* Returns true if profiler_tls describes the calling thread: a bare clone() may share it. */
+/* Returns true if profiler_tls describes the calling thread, or if this is another process: a bare
+ * clone() may share profiler_tls. */
 static bool is_of_this_thread(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;
@@ -354,9 +356,10 @@ static bool may_be_in_handler(void) {
     return blocked & atomic_load(&handled) || atomic_load(&some_handler_nests);
 }
 
-/* Returns true if handlers without SA_ONSTACK need entries of ours, which show their begin and
- * their return: the kernel disables ours as a handler begins (SS_AUTODISARM), or a first stack is
- * set in a handler, whose return cannot take it away. */
+/* Returns true if handlers without SA_ONSTACK need entries of ours, which show when a handler
+ * begins and returns: the kernel disables our stack as a handler begins, because the program's has
+ * SS_AUTODISARM, or the program sets its first stack in a handler, whose return cannot remove that
+ * stack. */
 static bool needs_entries(const stack_t *stack) {
     const struct own_signal_stack *const own = profiler_tls.signal_stack;
     return stack->ss_flags & STACK_DISARMS ||
