@@ -93,8 +93,9 @@ static bool is_wrapped(const struct wrapped *pointer, unsigned abi, enum known_c
     return known_class_of(pointer->table, abi) == class;
 }
 
-/* Recognizes the layout of a context, which is the pointer to its first entry. An empty context
- * fits a layout only if the pointer is wrapped. */
+/* Recognizes the layout of a context by the pointer to its first entry, of which a context
+ * consists. An empty context fits a layout only if the pointer is wrapped. Another context that
+ * fits none is counted as a doubt. */
 static __attribute__((noinline)) enum layout learn_layout(const void *context,
                                                           struct api_build *build) {
     const struct shared *const shared = context;

@@ -36,13 +36,13 @@ enum {
  * more. Context: any. */
 bool api_build_is_foreign(const struct api_build *build);
 
-/* Finds the span that is active in the context. Returns the identity of the context's list; 0: the
- * list is empty. For the API, contexts with the same list are equal. Context: the program's
- * threads, within the API's calls. */
+/* Finds the span that is active in the context, and fills in `*ids`. Returns the identity of the
+ * context's list; 0: the list is empty; CONTEXT_IN_DOUBT: its layout is not known. For the API,
+ * contexts with the same list are equal. Context: the program's threads, within the API's calls. */
 uintptr_t context_active_span(const void *context, struct api_build *build, struct span_ids *ids);
 
 /* Destroys a context that the program has passed to us. Returns false, without a change, if its
- * layout is not known. Context: as context_active_span(). */
+ * layout is not known, unless it has no owners to release. Context: as context_active_span(). */
 bool context_release(void *context, struct api_build *build);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
 
 /* --- one object --- */
 
-/* Checks that the storage's name is still where it was found: the object may be unloaded, and
+/* Returns true if the storage's name is still where it was found: the object may be unloaded, and
  * another one loaded at its address. */
 static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
     static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
@@ -50,10 +50,10 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
            memcmp((const void *)named->name, names[named->abi - 1], size) == 0;
 }
 
-/* Returns whether this is the object that is followed, not another object or build at its address,
- * nor the same one loaded again. In the latter the table has the object's own functions. A table
- * with other functions than these and ours is still followed: a library has replaced some of ours,
- * and calls them. */
+/* Returns true if this is the followed object. Another object or build may be at its address, or
+ * the same object loaded again: then the table has the object's own functions. If the table has
+ * neither these nor ours, the object is still followed: a library has replaced some of ours, and
+ * calls them. */
 static bool is_followed_object(unsigned number, const struct dl_phdr_info *object) {
     const struct followed *const f = &followed[number];
     return f->table && f->object.bias == object->dlpi_addr && f->build == object_build(object) &&

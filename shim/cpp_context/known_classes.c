@@ -8,7 +8,8 @@
 
 enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
 
-/* Caches the class of each table's address, with one list for each of the two queries. */
+/* Caches the classes of tables by their addresses. Each of the two queries has a cache for each
+ * ABI. */
 struct class_cache {
     _Atomic uintptr_t kept[KEPT];
 };

@@ -28,9 +28,9 @@ static inline unsigned span_context_slot(unsigned abi) {
     return abi == 1 ? 10 : 12; /* AddLink() and AddLinks() came with the second ABI */
 }
 
-/* Returns the class of an object whose first word is `table`, if it has one of the names above, of
- * that ABI. Never returns CLASS_WITH_CONTEXT. Context: the program's threads. Async-signal-safe:
- * yes. */
+/* Returns the class of an object whose first word is `table`, by its name in that ABI; CLASS_OTHER:
+ * it has none of the names, or cannot be read. Never returns CLASS_WITH_CONTEXT. Context: the
+ * program's threads. Async-signal-safe: yes. */
 enum known_class known_class_of(uintptr_t table, unsigned abi);
 
 /* Returns whether the table has all of a span's functions up to the one behind GetContext(), each

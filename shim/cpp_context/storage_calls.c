@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The function's type as the compiler calls it: the address of a result in memory comes first, then
- * the object (Itanium C++ ABI, 3.1.3; on x86-64 in the registers of C's first arguments). So the
- * arguments of Attach() are {result, object, context}, those of Detach() {object, token}. */
+/* Declares GetCurrent() as the compiler calls it: the address of a result in memory comes first,
+ * then the object (Itanium C++ ABI, 3.1.3; on x86-64 in the registers of C's first arguments). So
+ * the arguments of Attach() are {result, object, context}, those of Detach() {object, token}. */
 typedef void *get_current_function(void *context, void *self);
 
 enum {
@@ -55,8 +55,9 @@ static bool is_self(struct storage *storage, uintptr_t object) {
     return true;
 }
 
-/* An empty context of one layout is two words of 0. Other objects may be, too, so that it shows
- * nothing: neither that the call is the API's, nor that it is not. */
+/* Lists how surely an object is a context. An empty context of one layout consists of two words of
+ * 0, as other objects may, too: so it shows neither that the call is the API's, nor that it is
+ * not. */
 enum context_kind { NO_CONTEXT, EMPTY_CONTEXT, SURE_CONTEXT };
 
 static enum context_kind context_kind(const struct storage *storage, uintptr_t context) {
@@ -103,8 +104,8 @@ bool storage_calls_are_bypassed(unsigned number, const uintptr_t *functions) {
 
 /* --- the calls --- */
 
-/* Decides without a call, and so without vector registers, once the storage is known. Returns 0 if
- * it is not. */
+/* Decides by a few loads, without vector registers. Returns the function to call; 0: the storage is
+ * not known well enough, and the caller must check the arguments. */
 static inline uintptr_t decide_quickly(struct observed_call *call, const _Atomic uint32_t *proofs,
                                        uintptr_t object, uintptr_t function) {
     struct storage *const storage = &storages[call->number];
@@ -183,8 +184,8 @@ static __attribute__((noinline)) void ask(unsigned number, void *self) {
     thread_spans_found(number, list, &ids);
 }
 
-/* A token that Attach() has returned to this thread shows that the call is the API's. So does one
- * that was returned earlier: it begins with its context. */
+/* Returns true if the token shows that the call is the API's, or if that needs no proof any more.
+ * Attach() has returned such a token to this thread, or the token begins with its context. */
 static bool is_token(struct storage *storage, unsigned number, uintptr_t token) {
     return is_proven(&storage->detaches) || thread_spans_has(token, number) ||
            is_context(storage, token);
@@ -233,7 +234,7 @@ __attribute__((used)) static void current_after(struct observed_call *call) {
         atomic_store_explicit(&storage->returns_contexts, true, memory_order_relaxed);
 }
 
-/* Words that cannot be read are no arguments. */
+/* Copies eight words of the stack. A word that cannot be read is no argument, and becomes 0. */
 __attribute__((used)) static void copy_arguments(uintptr_t to[8], uintptr_t from) {
     for (int i = 0; i < 8; i++)
         if (!copy_words(&to[i], from + (uintptr_t)i * sizeof *to, 1))

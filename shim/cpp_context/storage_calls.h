@@ -1,13 +1,14 @@
 /* Hooks the program's calls of its storages of contexts: RuntimeContextStorage's Attach(),
- * Detach(), and GetCurrent() until it is known.
+ * Detach(), and GetCurrent() until it has returned a context.
  *
  * Each followed storage has a number and hooks of its own, which forward to the functions that its
  * table had before.
  *
  * A class of that name need not be the API's: a fork's, or a later version's, may have other
  * parameters and results. So each call is forwarded with all its registers, and its arguments are
- * used only if they are what the API's are. Until some calls were, memory that they point to is
- * read by the kernel. A storage whose calls are others is left alone. */
+ * used only if they are of the API's kind. Until a few calls have proven that, the kernel checks
+ * the memory to which the arguments point before it is read. A storage with calls of another kind
+ * is not followed any more. */
 #ifndef OTELPROF_STORAGE_CALLS_H
 #define OTELPROF_STORAGE_CALLS_H
 

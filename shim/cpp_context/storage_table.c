@@ -20,7 +20,8 @@ struct words {
     size_t count;
 };
 
-/* Returns the parts of the object that can hold tables: everything that is readable and no code. */
+/* Returns the words of a segment that can hold tables: it is readable, and no code. Returns none
+ * for another segment. */
 static struct words segment_words(const struct dl_phdr_info *object, int segment) {
     const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
     const uintptr_t start = object->dlpi_addr + header->p_vaddr;
@@ -42,8 +43,8 @@ static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
 /* Returns whether the word at `at` is accepted; `left`: number of words from there on. */
 typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
 
-/* Returns the only place where the word `wanted` is accepted; 0: there is no such place, or more
- * than one. `*count`: number of such places. */
+/* Returns the last place where the word `wanted` is accepted; 0: there is no such place. `*count`:
+ * number of such places. */
 static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
                                unsigned *count) {
     uintptr_t found = 0;
@@ -95,7 +96,8 @@ struct part {
     int protection;
 };
 
-/* Returns true for the mapping around the part's start. */
+/* Returns true for the mapping around the part's start, and stores its protection; -1 if the part
+ * is not private memory of this mapping alone. */
 static bool is_around(void *arg, const struct process_mapping *mapping) {
     struct part *const part = arg;
     const char *const mode = mapping->rest;

@@ -90,8 +90,8 @@ void thread_spans_push(const struct attached *attached, const struct span_ids *i
     thread_spans_publish(spans, ids);
 }
 
-/* Returns the index from which on the storage detaches its kept contexts; `count`: none. The API
- * takes the last context that is equal to the token's. */
+/* Returns the index from which on the storage has detached its kept contexts; 0, too, if the
+ * token's context is not kept. The API takes the last context that is equal to the token's. */
 static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, unsigned storage) {
     unsigned found = spans->count;
     while (found > 0 && (spans->kept[found - 1].attached.token != token ||

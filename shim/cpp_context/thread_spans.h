@@ -38,8 +38,8 @@ bool thread_spans_has(uintptr_t token, unsigned storage);
  * context that is active now. Context: as thread_spans_push(). */
 bool thread_spans_pop(uintptr_t token, unsigned storage);
 
-/* Stores the storage's response to that query: the list of its last context; 0: it has no context.
- * Context: as thread_spans_push(). */
+/* Stores the storage's response to that query: the list of its last context; 0: it has no context;
+ * CONTEXT_IN_DOUBT: it is not known, and no span is published. Context: as thread_spans_push(). */
 void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids);
 
 #endif
