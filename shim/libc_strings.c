@@ -1,4 +1,4 @@
-/* Replaces libc's functions for short texts and for sets of signals.
+/* Defines the profiler's own versions of libc's functions for short texts and for sets of signals.
  */
 #include <errno.h>
 #include <signal.h>
@@ -85,8 +85,8 @@ char *strstr(const char *text, const char *wanted) {
 /* --- sets of signals: bit 0 of the first word is signal 1 --- */
 
 enum { WORD_BITS = 8 * sizeof(unsigned long), SIGNALS = 64 };
-/* Leaves out the signals by which libc interrupts threads: they are in no full set (nptl(7), "NPTL
- * and signals").
+/* Numbers the signals by which libc interrupts threads: sigfillset() leaves them out (nptl(7),
+ * "NPTL and signals").
  */
 enum { LIBC_SIGNALS_FROM = 32, LIBC_SIGNALS = 2 };
 

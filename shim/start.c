@@ -1,5 +1,5 @@
 /* Starts the profiler in a process: the constructor reads the settings, decides whether the process
- * is profiled, and arms. No other file includes both hooks and process.
+ * is profiled, and arms the profiler. This is the only file above both hooks/ and process/.
  */
 #include "start.h"
 
@@ -93,8 +93,8 @@ static void open_log(const char *file) {
     atomic_store(&start.log.logged, &start.logged);
 }
 
-/* Opens the log only when a line is written, because identifying stderr's file takes a call, and
- * most processes log no line.
+/* Returns the log, and opens it if that was not done: only when a line is written, because
+ * identifying stderr's file takes a system call, and most processes log no line.
  */
 static struct log *log_to_write(void) {
     decide_file();
@@ -103,8 +103,8 @@ static struct log *log_to_write(void) {
     return &start.log;
 }
 
-/* Returns WARN in the first process of a tree with the same settings, and a lower level in the
- * other processes, because the first has reported the errors. */
+/* Returns LOG_WARN in the first process of a tree with the same settings. Returns LOG_DEBUG in the
+ * other processes, because the first one has reported the errors. */
 static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
@@ -134,8 +134,8 @@ static void report_sentences(enum sentences kind, enum log_level level) {
         log_write(log_to_write(), level, "%s", text + at);
 }
 
-/* Reports errors of the settings. Host-wide, reports them only in profiled programs, because the
- * settings are not meant for other programs. */
+/* Reports errors of the settings. Host-wide, reports them as warnings only in profiled programs,
+ * because the settings are not meant for other programs. */
 static void report_wrong_settings(bool profiled) {
     if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
@@ -189,8 +189,8 @@ static void parse_settings(const char *const *environment, const struct config_l
                  remember_wrong, NULL);
 }
 
-/* Reports why the profiler stays off. `kill_switch` NULL: there may be a kill switch in files that
- * could not be opened. */
+/* Reports at debug level why the profiler stays off, and forgets errors of the settings. Returns
+ * false. `kill_switch` NULL: there may be a kill switch in files that could not be opened. */
 static bool stay_off(const char *kill_switch) {
     start.sentences_bytes[WRONG_SETTINGS] = 0;
     if (start.config.log_level < LOG_DEBUG)
@@ -260,8 +260,9 @@ static enum choice start_choose(void) {
     return choice;
 }
 
-/* Returns true for a process that is excluded before any settings file is read. Host-wide these are
- * commands of the system: they are most processes of a machine, and no file can include them. */
+/* Returns true for a process that is excluded before any configuration file is read: a command of
+ * the system for which the environment has none of three variables. Such commands are most
+ * processes of a machine, and host-wide no file can include them. */
 static bool is_left_to_itself(const char *const *environment) {
     return choice_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
            !environment_has(environment, "OTEL_PROFILER_EXCLUDE") &&
@@ -305,7 +306,8 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
 
 /* --- arming --- */
 
-/* Sets the paths of libotelprof-flush.so, which is beside libotelprof.so. */
+/* Sets the two paths of libotelprof-flush.so: beside libotelprof.so, and in the folder of this
+ * release there. Returns false if the path of libotelprof.so is unknown or too long. */
 static bool find_flush(void) {
     static const char name[] = "libotelprof-flush.so";
     static const char installed[] = OTELPROF_RELEASE "/libotelprof-flush.so";
@@ -326,11 +328,11 @@ static bool is_profiler_variable(const char *entry) {
     return strncmp(entry, "OTEL_", 5) == 0;
 }
 
-/* Keeps a copy of the OTEL_* variables that the settings were made of, in the same order, for the
- * life of the process; a forked child has it, too. The exporter reads a configuration file only
- * after the process has lived for a while, and merges it with these variables: by then the program
- * may have changed its environment, or overwritten it with its title. Returns NULL without
- * memory. */
+/* Copies the OTEL_* variables from which the settings were read, in the same order. The copy lives
+ * as long as the process, and a forked child has it, too. The exporter reads a configuration file
+ * only after the process has lived for a while, and merges it with these variables: by then the
+ * program may have changed its environment, or overwritten it with its title. Returns NULL if there
+ * is no memory. */
 static const char *const *keep_variables(const char *const *environment) {
     size_t count = 0;
     size_t size = 0;
@@ -376,8 +378,8 @@ static void prepare_helper(void) {
     helper.watch.main = pthread_self();
 }
 
-/* Arms the profiler. Returns false, and logs why, if the process is not profiled. The caller starts
- * the helper. */
+/* Arms the profiler; the caller then starts the helper. Returns false, after the reason was logged,
+ * if the process cannot be profiled. */
 static bool start_arm(const char *const *environment) {
     const int sandbox = prctl(PR_GET_SECCOMP);
     if (sandbox)
@@ -462,8 +464,9 @@ void start_before_constructor(void) {
     start_begin((const char *const *)(const void *)environ, NULL);
 }
 
-/* Starts the profiler. glibc passes main's arguments to constructors. The environment is read from
- * these, once, because programs export a getenv of their own and overwrite environ. */
+/* Starts the profiler. glibc passes main's arguments to constructors, the environment among them.
+ * The profiler reads that environment, once, because programs export a getenv of their own and
+ * overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;
     start_begin((const char *const *)(const void *)envp, argv);

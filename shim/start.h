@@ -1,10 +1,10 @@
-/* Starts the profiler early if the program does not wait for its constructor. */
+/* Starts the profiler before its constructor runs, if a thread is created earlier. */
 #ifndef OTELPROF_START_H
 #define OTELPROF_START_H
 
-/* Starts the profiler if its constructor has not run yet, because a thread is about to be created,
- * by a library's constructor that runs before ours. Idempotent. pthread_create's hook calls it, as
- * the only call into a higher layer. Context: calm, single-threaded. */
+/* Starts the profiler if its constructor has not run yet. The hook of pthread_create calls this
+ * function, because a library's constructor that runs before the profiler's may create a thread. It
+ * is the only call of a hook into a higher layer. Idempotent. Context: calm, single-threaded. */
 void start_before_constructor(void);
 
 #endif

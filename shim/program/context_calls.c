@@ -12,8 +12,8 @@
 _Static_assert(sizeof(struct program_content) <= sizeof(struct otelprof_context),
                "programs keep contexts");
 
-/* Makes the thread's context at the first call. Returns NULL if the thread has left, or belongs to
- * another process. */
+/* Makes the thread's context at the first call. Returns NULL if the thread is inside the profiler
+ * or has left it, belongs to another process, or there is no memory. */
 static struct program_context *make_context(struct thread_state *thread) {
     if (profiler_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;

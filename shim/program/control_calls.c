@@ -12,10 +12,11 @@
 
 #include <string.h>
 
-/* Bounds the tries, because another thread may be changing the settings. */
+/* Bounds the tries: a try fails while another thread changes the settings. */
 enum { TRIES = 3 };
 
-/* Returns true if the profiler may work on this thread: it has not left. */
+/* Returns true if this process is profiled, and the calling thread is known to the profiler and has
+ * not left it. */
 static bool may_work(void) {
     return atomic_load(&capture.armed) && profiler_tls.thread && capture_is_of_this_thread();
 }
@@ -61,7 +62,8 @@ static uint64_t lost_samples(void) {
     return lost;
 }
 
-/* Reads the counters. A program built with another version's header has fewer counters, or more. */
+/* Fills in as many counters as the program has: a program built with another version's header has
+ * fewer counters, or more. */
 int otelprof_counters_read(struct otelprof_counters *counters) {
     if (!counters || counters->size < sizeof counters->size || !may_work())
         return 0;
