@@ -75,7 +75,7 @@ static struct life {
     {"locks_b", locks, 0, 0, 0, 0}, {"feeds", feeds, 0, 0, 0, 0},   {"reads", reads, 0, 0, 0, 0},
 };
 
-/* The writing thread goes on until the reading thread has finished. */
+/* Counts the threads other than the writing one, which goes on until all of them have finished. */
 static _Atomic int living = THREADS - 1;
 
 static void *live(void *arg) {

@@ -1,8 +1,9 @@
 /* Allocates, and does little else: to sample each object would cost a tenth of its CPU time.
  *
- * usage: allocates_much ROUNDS THREADS   (each thread; 0 rounds: until a byte on standard input, or
- * the file of the third argument, ends it)   Prints how many objects and bytes were allocated under
- * churns().
+ * usage: allocates_much ROUNDS THREADS [FILE]
+ *
+ * Each thread makes so many rounds; ROUNDS 0: until FILE exists. Prints how many objects and bytes
+ * were allocated under churns().
  */
 #include "cpu_work.h"
 

@@ -1,8 +1,9 @@
 /* flags: -D_GNU_SOURCE -Ishim/hooks -rdynamic -Wl,--no-as-needed -lgcc_s -lstdc++
  *
  * Calls every function of hooked.def with a stack that is 8 bytes off, as hand-written assembler
- * and old compilers do, each in a child, and prints how the call ended. With arguments, makes only
- * the calls of these names, one after the other, in this process.
+ * and old compilers do, each in a child, and prints the call's number and how it ended. With
+ * arguments, makes only the calls of these numbers, one after the other, in this process, except
+ * for those that change it.
  */
 #include <dlfcn.h>
 #include <linux/filter.h>
@@ -61,8 +62,8 @@ __asm__(".text\n"
         "ret\n\t"
         ".cfi_endproc\n");
 
-/* Calls functions that are bound at their call sites: these jump through the program's own
- * table. */
+/* Defines a function that jumps to `name` through the program's own table: such a function is
+ * hooked at its call sites. */
 #define BOUND(name)                                                                                \
     void via_##name(void);                                                                         \
     __asm__(".text\nvia_" #name ":\n\tjmp " #name "@PLT\n");

@@ -1,6 +1,6 @@
-/* Lets a program wait until the profiler has exported what it did before. The program is profiled
- * with the exporter otlp_file, whose file is in the working directory: otelprof-NAME-PID.jsonl, a
- * line an export (AWAITED in integration/profiled.py). */
+/* Lets a program wait until the profiler has exported its work so far. The program is profiled with
+ * the exporter otlp_file, whose file is in the working directory: otelprof-NAME-PID.jsonl, a line
+ * an export (AWAITED in integration/profiled.py). */
 #ifndef TEST_AWAITS_EXPORT_H
 #define TEST_AWAITS_EXPORT_H
 

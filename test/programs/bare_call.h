@@ -1,5 +1,5 @@
-/* Makes system calls by an instruction, which no hook sees. They return what the kernel does:
- * -errno on failure. */
+/* Makes system calls by an instruction, which no hook sees. They return the kernel's result, which
+ * is -errno on failure. */
 #ifndef TEST_BARE_CALL_H
 #define TEST_BARE_CALL_H
 
@@ -19,7 +19,7 @@ static inline long bare_call(long number, long a, long b, long c, long d, long e
     return result;
 }
 
-/* Returns what syscall() returns: -1 and errno on failure. */
+/* Makes the call and returns as syscall() does: on failure it sets errno and returns -1. */
 static inline long bare_syscall_of(long number, const long a[6]) {
     const long result = bare_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (result >= 0 || result < -4095)

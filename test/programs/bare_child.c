@@ -1,5 +1,5 @@
-/* Makes a child that no fork handler sees; the child does what any child may: it allocates, creates
- * a thread, sets an alternate stack, and ends.
+/* Makes a child that no fork handler sees. Like any other child it allocates, creates a thread,
+ * sets an alternate stack, and ends.
  *
  * usage: bare_child clone|_Fork
  * Prints the child's exit status, which is to be 7. */

@@ -1,5 +1,5 @@
-/* Does what a setuid wrapper does: as root in full, it starts a program with the environment that
- * it was given, except for what the loader has removed.
+/* Acts as a setuid wrapper: becomes root by all of its ids, and starts a program with the
+ * environment that it was given, except for the variables that the loader has removed.
  *
  * usage: becomes_root COMMAND [ARGUMENT]...
  */

@@ -1,4 +1,5 @@
-/* Changes its environment over and over, with one thread of its own, and checks what it has set.
+/* Changes its environment over and over, with one thread of its own, and checks that the variables
+ * have the values that it has set.
  *
  * usage: changes_environment MILLISECONDS
  */
@@ -26,7 +27,7 @@ static int fill(void) {
     return 1;
 }
 
-/* Uses memory that libc has freed for something else. */
+/* Allocates the memory that libc has freed, and writes other data into it. */
 static void reuse_memory(void) {
     void *pieces[PIECES];
     for (int i = 0; i < PIECES; i++) {

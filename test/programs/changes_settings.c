@@ -1,6 +1,6 @@
 /* Runs threads that work and allocate while the profiler is on, off, and on again at another rate.
- * Needs the library that lets a program change the settings (test/settings). Prints what the
- * profile must have, as JSON. */
+ * Needs the library that lets a program change the settings (test/settings). Prints the figures
+ * that the profile must have, as JSON. */
 #include "cpu_work.h"
 #include "sites.h"
 
@@ -40,7 +40,7 @@ static bool sampled_while_off;
 NOIPA static void work_before(void) {
     UNTIL_SAMPLED();
 }
-/* Are functions of each thread's own: the profile shows which thread has samples again. */
+/* Are the same function for each thread: so the profile shows which threads have samples again. */
 NOIPA static void work_after_0(void) {
     UNTIL_SAMPLED();
 }

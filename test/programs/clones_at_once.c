@@ -1,5 +1,5 @@
-/* Does what container runtimes do: as soon as main begins, it makes a child by a bare clone(2) that
- * gives up its groups, for which libc goes through its list of threads.
+/* Acts as container runtimes do: as soon as main begins, it makes a child by a bare clone(2). The
+ * child gives up its groups, for which libc goes through its list of threads.
  *
  * usage: clones_at_once syscall|clone
  *

@@ -1,6 +1,6 @@
-/* Is started with some of descriptors 0, 1, 2 closed: opens a file, which gets such a number,
- * writes to the file, works long enough to be profiled, and lists its descriptors at the end into
- * the file.
+/* Is started with some of descriptors 0, 1, 2 closed: opens a file, which gets such a number, and
+ * writes "descriptor" and the number to the file. Then it works long enough to be profiled, and
+ * writes "done".
  *
  * usage: closed_stdio FILE
  */

@@ -1,13 +1,14 @@
-/* A CPU sample at a chosen place: the calling thread sends itself the signal of its own CPU timer,
- * as the timer would. The profiler charges all CPU time since the thread's sample before to the
- * stack that the signal interrupts, so a test that samples at a function's end knows exactly which
- * time is that function's. The timers themselves go on.
+/* Takes CPU samples at chosen places: the calling thread sends itself the signal of its own CPU
+ * timer, as the timer would. The profiler charges all CPU time since the thread's last sample to
+ * the stack that the signal interrupts. So a test that samples at a function's end knows exactly
+ * which time is that function's. The timers themselves go on.
  *
  * The kernel lists a process's timers in /proc/self/timers, with the signal, its value and the
- * thread of each. A thread without such a timer is not sampled: then nothing is sent, nor under a
- * small RLIMIT_SIGPENDING, which all processes of a user share: without room the kernel sends the
- * signal alone, without what describes it, and another signal of that number ends the program.
- * Needs /proc; its calls are bare instructions, which neither hooks nor stacks show. */
+ * thread of each. A thread without such a timer is not sampled, and so it sends nothing. It sends
+ * nothing under a small RLIMIT_SIGPENDING either, which all processes of a user share: where that
+ * is used up, the kernel sends the signal without its siginfo_t, and such a signal is not the
+ * profiler's: it ends the program. Needs /proc. All calls here are bare instructions, which no hook
+ * sees. */
 #ifndef TEST_CPU_SAMPLE_H
 #define TEST_CPU_SAMPLE_H
 
@@ -26,9 +27,12 @@
 #include <unistd.h>
 
 /* Describes a signal of the calling thread's timer as the kernel sends it, and the timer's id.
- * Returns false if the thread has no timer. */
+ * Returns false if the thread has no timer, or under a small RLIMIT_SIGPENDING, or without
+ * /proc. */
 __attribute__((noinline, unused)) static bool describe_timer(siginfo_t *expiry, int *id) {
-    enum { ROOM = 1 << 20 }; /* a timer has some 100 bytes; for threads with small stacks, too */
+    /* a timer takes some 100 bytes of text; the text is in a mapping, because some threads have
+     * small stacks */
+    enum { ROOM = 1 << 20 };
     enum { LEAST_PENDING = 1000 };
     struct rlimit pending = {0, 0};
     char owner[32];
@@ -86,15 +90,15 @@ static void stop_kernel_timer(int id) {
     bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
 }
 
-/* Stops the thread's timer again: a sample that costs much has set another period, which starts
- * it. */
+/* Stops the timer of a thread whose timer is held: a sample that cost much has set another period,
+ * which started the timer. */
 __attribute__((noinline, unused)) static void keep_timer_held(void) {
     if (held_timer)
         stop_kernel_timer(held_timer - 1);
 }
 
-/* Takes a sample whose leaf is the function that the macro stands in: the signal is delivered
- * before the instruction behind the system call, which is the nop. */
+/* Takes a sample whose leaf is the function in which the macro is used: the signal is delivered
+ * right behind the system call, before the nop. */
 #define TAKE_CPU_SAMPLE()                                                                          \
     do {                                                                                           \
         siginfo_t sample_expiry;                                                                   \
@@ -107,14 +111,14 @@ __attribute__((noinline, unused)) static void keep_timer_held(void) {
         }                                                                                          \
     } while (0)
 
-/* Charges what the main thread has used before main(), of which the loader has most, to this
- * constructor: the program's first function has no time but its own. */
+/* Charges the time that the main thread has used before main(), most of it in the loader, to this
+ * constructor: so the program's first function has no time but its own. */
 __attribute__((constructor, noinline, unused)) static void charge_the_start(void) {
     TAKE_CPU_SAMPLE();
 }
 
-/* Waits until the profiler, where it is preloaded, has done something for the calling thread: on a
- * busy machine it may begin late. Gives up after two minutes. */
+/* Waits until has_done() returns true, if something is preloaded: on a busy machine the profiler
+ * may begin late. Gives up after two minutes. */
 __attribute__((noinline, unused)) static void await_profiler(bool (*has_done)(void)) {
     for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !has_done(); i++)
         usleep(2000);
@@ -131,7 +135,8 @@ __attribute__((noinline, unused)) static void cpu_samples_await(void) {
     TAKE_CPU_SAMPLE();
 }
 
-/* Stops the calling thread's timer if it runs. Returns whether it has been stopped. */
+/* Stops the calling thread's timer if it runs. Returns whether the timer is held, by this call or
+ * an earlier one. */
 __attribute__((noinline, unused)) static bool hold_timer(void) {
     struct itimerspec present;
     siginfo_t expiry;
@@ -146,8 +151,8 @@ __attribute__((noinline, unused)) static bool hold_timer(void) {
 }
 
 /* Stops the calling thread's timer once it runs: from here on the thread has no other samples than
- * those of TAKE_CPU_SAMPLE(). A blocked signal would not do: the helper has a thread that uses CPU
- * time without a sample sampled by another signal. */
+ * those of TAKE_CPU_SAMPLE(). It is not enough to block the signal: if a thread uses CPU time
+ * without a sample, the helper has it sampled by another signal. */
 __attribute__((noinline, unused)) static void cpu_samples_hold(void) {
     await_profiler(hold_timer);
 }

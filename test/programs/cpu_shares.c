@@ -1,4 +1,5 @@
-/* Burns CPU in four functions at 10, 20, 30 and 40 %, on N threads, and prints what it did.
+/* Burns CPU in four functions at 10, 20, 30 and 40 %, on THREADS threads, and prints the true CPU
+ * times.
  *
  * Each burst is timed by its own function on the thread's CPU clock, so the truth includes whatever
  * the scheduler and the profiler did to it. Bursts are long against the sampling period and take

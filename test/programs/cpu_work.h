@@ -1,6 +1,6 @@
-/* Work that lasts for so much CPU time of its thread, in C and C++. The work is in macros, because
- * a profile names inlined functions, too: the function that has them in it burns the time, and
- * tests find its name.
+/* Works for so much CPU time of its thread, in C and C++. The work is in macros, because a profile
+ * names inlined functions, too: so the function that uses a macro burns the time, and tests find
+ * its name.
  *
  * Times are in nanoseconds. A round between two reads of the clock takes some 5 us, by which the
  * work may last too long. A thread's clock starts at 0, also in a forked child. */

@@ -1,5 +1,5 @@
-/* Is preloaded: on the helper's first connection the exporter always finds something to read: what
- * the server sends first, and then HTTP/2 frames that carry nothing, without end. */
+/* Is preloaded: on the helper's first connection the exporter always finds something to read, first
+ * the server's first frame, and then HTTP/2 frames that carry nothing, without end. */
 #define _GNU_SOURCE
 #include "../../common/helper_name.h"
 

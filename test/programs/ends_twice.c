@@ -37,7 +37,7 @@ static void end_by(const char *way, int status) {
     exit(status);
 }
 
-/* Interrupts the thread of the first end. */
+/* Runs on the main thread, in the middle of the first end. */
 static void on_user_signal(int number) {
     (void)number;
     end_by("_exit", SECOND);

@@ -1,5 +1,5 @@
-/* Burns so many milliseconds, prints what it has used, and ends as Go's programs do: by an
- * exit_group of its own, with the note that Go's linker writes.
+/* Burns so many milliseconds, prints the CPU time that it has used, and ends as Go's programs do:
+ * by an exit_group of its own. It has the note that Go's linker writes.
  *
  * usage: ends_unseen MILLISECONDS
  */

@@ -1,5 +1,5 @@
 /* Ends the process in ends_here() while another thread waits for a lock that the ending thread
- * holds: by exit(), or by a signal that interrupts its sleep. */
+ * holds: by exit() or _exit(), or by a signal that interrupts its sleep. */
 #define _GNU_SOURCE
 #include "thread_sleeps.h"
 

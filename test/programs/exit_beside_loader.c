@@ -1,6 +1,6 @@
-/* Is a program with a signal handler, of one thread. It ends while the profiler's helper is inside
- * of dl_iterate_phdr(), and so holds the loader's lock: the helper leaves the lock when the main
- * thread sleeps, which then waits for it. The program's destructor takes the same lock. */
+/* Has a signal handler and one thread, and ends while the profiler's helper is inside of
+ * dl_iterate_phdr(), and so holds the loader's lock. The helper leaves the lock once the main
+ * thread sleeps, in its wait for the helper. The program's destructor takes the same lock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static int visit_first(struct dl_phdr_info *info, size_t size, void *data) {
     return visit->visit(info, size, visit->data);
 }
 
-/* Precedes libc's function, for all loaded objects. */
+/* Precedes libc's function, for all loaded objects; on the helper it stays inside. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(callback *visit, void *data) {
     static int (*real)(callback * visit, void *data);
     struct visit with = {visit, data};

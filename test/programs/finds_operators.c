@@ -1,7 +1,8 @@
-/* Checks what a C program sees of operator new: nothing, also through a weak reference that is
- * bound late; and that a library with its own operators calls these.
+/* Looks up functions of C++ and C23 that a C program does not have, operator new among them, and
+ * loads a library that brings its own operators.
  *
- * Prints "none" or what there is, then the plugin's result. */
+ * Prints for each function "none", or its name if there is one; then how many calls the library's
+ * operators have had. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,14 +1,15 @@
 /* Makes spans, each named by an argument, with an export behind each unless the argument ends in
  * `+`. Every span allocates in a function of its own, 100 objects at a time:
- *     short    at once
+ *     short    once
  *     long     twice, and sleeps for longer than the bound in between
  *     passed   as `long`, but each time on another thread
- *     begun    at once; the span goes on in `resumed`, which sleeps before it allocates
- *     sleeps   not at all: it sleeps in one call, in a thread of its own
- *     none     twice as `long`, and there is no span
- *     forks    at once in a child, whose parent's span is long by then, and twice in its own
+ *     begun    once; the span goes on in `resumed`, which sleeps before it allocates
+ *     sleeps   never: it sleeps in one call, in a thread of its own
+ *     none     as `long`, without a span
+ *     forks    once, and sleeps until its span is long; then its child allocates once in that span
+ *              and as `long` in a span of the child's own; then the parent allocates again
  * Prints how long each span lasted from its begin to its end, as an object of {"name":
- * nanoseconds}, and how long the child of `forks` was in its parent's, as "child".
+ * nanoseconds}, and how long the child of `forks` was in its parent's span, as "child".
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
@@ -145,7 +146,8 @@ static bool is_named(const char *argument, const char *name) {
     return strncmp(argument, name, size) == 0 && (!argument[size] || argument[size] == '+');
 }
 
-/* Gives each a span of its own, except for `resumed`. */
+/* Takes the step that the argument names, in a span of its own, except for `resumed` and `none`.
+ * Returns false if no step has that name. */
 static bool take(const char *argument, const char *comma) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (!is_named(argument, steps[i].name))

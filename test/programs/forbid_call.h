@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-/* Ends the program with 1 where it may not set a filter. */
+/* Has the kernel kill the process when it makes the system call `number`. Ends the program with
+ * status 1 if it may not set a filter. */
 static void forbid_call(uint32_t number) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -1,4 +1,5 @@
-/* Starts a program in a sandbox that allows no way to create a thread or a process.
+/* Starts a program in a sandbox that refuses clone and clone3, by ENOSYS: the program can create no
+ * thread.
  *
  * usage: forbids_threads PROGRAM ARGUMENT... */
 #include <errno.h>

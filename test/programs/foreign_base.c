@@ -1,8 +1,9 @@
 /* flags: -fno-stack-protector
  *
- * Gives its threads another register for thread-local storage, as Wine's 32-bit code and DynamoRIO
- * do, and computes so while timers expire and a signal of its own arrives. The argument names the
- * memory there. With "SIGTERM" behind it, the program gets that signal meanwhile.
+ * Sets its threads' register for thread-local storage to another value, as Wine's 32-bit code and
+ * DynamoRIO do, and computes so while timers expire and a signal of its own arrives. The argument
+ * names the memory to which the register then points. With "SIGTERM" behind it, the program gets
+ * that signal meanwhile.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
@@ -22,8 +23,8 @@ static volatile int handled;
 static volatile int on_stack;
 static volatile int ended_by;
 
-/* Makes a bare system call: libc's functions would read errno, and the stack protector its
- * secret. */
+/* Makes a bare system call: libc's functions would use errno, which is in thread-local storage. The
+ * stack protector, which reads its secret there, is off. */
 static long raw(long number, long a, long b, long c) {
     long result;
     __asm__ volatile("syscall"

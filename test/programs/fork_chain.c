@@ -1,5 +1,5 @@
 /* Forks when its work has been exported; its child does the same, and so on. Each generation prints
- * how much memory of its own it has, in KiB.
+ * how much anonymous memory it has, in KiB: anonymous_memory().
  *
  * usage: fork_chain GENERATIONS */
 #define _GNU_SOURCE

@@ -17,8 +17,8 @@ static inline bool is_profiled(void) {
     return otelprof_counters_read(&counters);
 }
 
-/* Returns true in the parent if the child has written that it is profiled, and waits for the end of
- * another child. */
+/* Returns true, in the parent, if the child has written that it is profiled. Otherwise waits for
+ * the child's end and returns false. */
 static inline bool child_is_profiled(pid_t child, const int ends[2]) {
     char byte;
     close(ends[1]);

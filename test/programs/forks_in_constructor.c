@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-sem_t loader_is_held; /* set in the constructor, as the next */
-sem_t loader_may_go_on;
+sem_t loader_is_held;   /* posted by the constructor */
+sem_t loader_may_go_on; /* waited for by the constructor */
 
 BURNER(burns, 200)
 

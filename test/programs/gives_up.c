@@ -203,8 +203,7 @@ static long serve_and_leave(void) {
     return failed | setgroups(0, NULL) | setresgid(USER, USER, USER) | setresuid(USER, USER, USER);
 }
 
-/* Does what setpriv and capsh do: becomes another user, with capabilities kept across the
- * change. */
+/* Acts as setpriv and capsh do: becomes another user, and keeps capabilities across the change. */
 static long keep_capabilities(void) {
     static const uint32_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_NET_RAW;
     if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresuid(USER, USER, USER) != 0)

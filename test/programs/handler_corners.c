@@ -1,12 +1,12 @@
-/* Tests corner cases of signal handlers with SA_ONSTACK, by argument. Each prints what a program
- * can see.
+/* Tests corner cases of signal handlers with SA_ONSTACK, by argument. Prints only things that a
+ * program can see.
  *
  * - fortified: a jump out of a handler on an alternate stack above the thread's, by the checked
  *   siglongjmp() of _FORTIFY_SOURCE
  * - dead frame: such a jump to a function that has returned, on the same alternate stack: ends by
  *   SIGABRT
  * - masked waits: sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers,
- *   what is left pending
+ *   and the signals that are still pending afterwards
  * - plain masked waits: the same for handlers without SA_ONSTACK, behind SS_AUTODISARM
  * - chained: a handler that calls the one before it, whose address the kernel has named
  * - replaced: the old handler that sigaction() returns, for more handlers in turns than there are
@@ -15,7 +15,7 @@
  * - forked: a thread's child that returns from a handler without SA_ONSTACK
  * - early: a wait whose mask is open, and a handler that a library has set before main()
  * - stepped: the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
- * - vfork: what a child of vfork() sets and does leaves its parent unchanged
+ * - vfork: a child of vfork() sets and runs handlers, and its parent keeps its own
  * - dispatched: system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
@@ -130,7 +130,8 @@ static int on_stack = SA_ONSTACK;
 static char seen[1 << 16];
 static int length;
 
-/* Is not moved across sigprocmask(), in which the compiler expects no handler to run. */
+/* The barriers keep the compiler from moving the stores across sigprocmask(), in which it expects
+ * no handler to run. */
 static void forget_seen(void) {
     __asm__ volatile("" : : : "memory");
     length = 0;

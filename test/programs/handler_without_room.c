@@ -1,10 +1,10 @@
-/* Has a handler of a signal with SA_ONSTACK whose frame has no room, or reaches the end of a stack,
- * which a handler survives.
+/* Has signal handlers with SA_ONSTACK in trouble with their stack: there is no room for a frame, or
+ * the thread's own stack is at its end.
  *
  * usage: handler_without_room HOW
  *
- * - no room: the alternate stack is smaller than the frame, because of the processor's vector
- *   registers or of what is in use of the stack
+ * - no room: the handler uses nearly all of the alternate stack and raises the signal again, whose
+ *   frame no longer fits
  * - unmapped: the alternate stack is not mapped any more
  * - unmapped, handled: SIGSEGV has a handler, which needs that stack, too
  * - overflow: there is no alternate stack, and the thread's own stack is at its end
@@ -27,7 +27,7 @@ static void on_signal(int number) {
     (void)number;
 }
 
-/* Uses nearly all of the stack, and has the signal come again on the rest. */
+/* Uses nearly all of the stack, and raises the signal again on the rest. */
 static void on_signal_with_little_left(int number) {
     volatile char used[ROOM - 3072];
     memset((char *)used, 1, sizeof used);

@@ -1,4 +1,4 @@
-/* Prints what handlers of signals, and the threads that they interrupt, can see of alternate signal
+/* Prints all that signal handlers, and the threads that they interrupt, can see of alternate signal
  * stacks.
  *
  * For each kind of thread (main, another, a fibre, a forked child, one that exits), of alternate
@@ -178,7 +178,8 @@ static void take(const char *what, int wanted, int flags) {
     print_present("behind");
 }
 
-/* The kernel then enters one handler at the first instruction of the other. */
+/* Unblocks two pending signals at once: the kernel then interrupts one handler at its first
+ * instruction by the other. */
 static void take_both_at_once(int flags) {
     _Alignas(64) sigset_t both; /* as in raise_among_values() */
     sigset_t old;

@@ -1,8 +1,8 @@
 /* flags: -std=c++20
  *
- * Locks of C++: a thread holds each until it sees another wait for it, in a function of that lock's
- * name. Prints a line for each: name, address, how often the other waited. A semaphore and an
- * atomic variable are waited for, too; these are no locks. */
+ * Uses locks of C++: a thread holds each until it sees another wait for it, in a function of that
+ * lock's name. Prints a line for each: name, address, how often the other waited. A semaphore and
+ * an atomic variable are waited for, too; these are no locks. */
 #include "thread_sleeps.h"
 
 #include <atomic>

@@ -116,7 +116,8 @@ struct kind {
     void (*let_go)(void);
 };
 
-/* hold: what the holder does; wait: what the waiter does, in a function of its own. */
+/* Defines the functions of a kind: `take` is run by the holder, `wait` by the waiter, in a function
+ * of its own, and `drop` by both, to release the lock. */
 #define KIND(name, take, wait, drop)                                                               \
     static void hold_##name(void) {                                                                \
         take;                                                                                      \
@@ -204,7 +205,8 @@ static atomic_bool trying;
 static _Atomic pid_t waiter_id;
 static pthread_t waiter_thread;
 
-/* Waits for the waiter: nothing else makes it sleep in between, or lasts so long. */
+/* Returns once the waiter waits for the lock: by then it has nothing else to sleep for, or to spend
+ * a millisecond of CPU time on. */
 static void wait_until_it_waits(bool spins) {
     clockid_t clock;
     while (!atomic_load(&trying))

@@ -1,6 +1,6 @@
-/* Has hostile texts in all that it tells the profiler: works in a library with labels on its
- * threads, describes itself as a process, and waits for a lock of the library, until a file exists:
- * hostile_texts FILE LIBRARY TEXT. */
+/* Gives the profiler a hostile text wherever it can: in labels, in the names of threads, in the
+ * process's resource, and by a library with hostile names. It works in that library and waits for a
+ * lock of it, until a file exists: hostile_texts FILE LIBRARY TEXT. */
 /* flags: -Ishim -ldl -lpthread */
 #include <dlfcn.h>
 #include <otelprof.h>

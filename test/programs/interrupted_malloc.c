@@ -33,7 +33,8 @@ static void allocate_at_exit(void) {
         free(malloc(3000 + i * 5000));
 }
 
-/* Returns more than a thread caches: every call would take a lock if there were threads. */
+/* Returns a size larger than those that a thread caches: malloc would take a lock for it if there
+ * were threads. */
 static size_t next_size(void) {
     static unsigned state = 1;
     state = state * 1103515245 + 12345;

@@ -1,8 +1,8 @@
-/* known_waits KIND THREADS ROUNDS MS: so many threads wait in the function that the kind is named
- * after, each in so many waits of some milliseconds. Prints, as JSON, for how long the kernel had
- * these threads neither on a processor nor ready for one, in nanoseconds, all threads together: in
- * the function, and since before they were created. With KIND "all" there are THREADS threads of
- * each kind. With ROUNDS 0 all wait until the process is ended. */
+/* Has THREADS threads that wait in the function that the kind is named after, each in ROUNDS waits
+ * of MS milliseconds: known_waits KIND THREADS ROUNDS MS. Prints, as JSON, for how long the kernel
+ * had these threads neither on a processor nor ready for one, in nanoseconds, all threads together:
+ * in the function, and since just before they were created. With KIND "all" there are THREADS
+ * threads of each kind. With ROUNDS 0 all wait until the process is ended. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -76,7 +76,8 @@ static void poll_once(void) {
     poll(NULL, 0, milliseconds);
 }
 
-/* Is a thread that ends; another writes to it, or frees a lock, after a while. */
+/* Sleeps, and then ends the thread, which another waits for. The next functions write, or release a
+ * lock, after such a sleep. */
 static void *sleeps_for_another(void *arg) {
     sleep_once();
     return arg;
@@ -166,15 +167,15 @@ static void sync_once(void) {
 static _Atomic long long in_function[KINDS];
 static _Atomic long long in_all[KINDS];
 
-/* Adds the thread's figures: no wait, and nothing but the thread's end, comes after. `created` is
- * from before pthread_create(). */
+/* Adds the thread's figures. Is called right before the thread's end, after its last wait.
+ * `created` was read before pthread_create(). */
 static void add(int index, struct clocks from, const struct clocks *created) {
     const struct clocks to = now();
     in_function[index] += off_cpu(from, to);
     in_all[index] += off_cpu(*created, to);
 }
 
-/* Does not inline `once`: its caller is on the stack with its own name. */
+/* Defines a thread's function, which is on the stack by its own name while once() waits. */
 #define WAITER(index, name, once)                                                                  \
     NOIPA static void *name(void *arg) {                                                           \
         const struct clocks from = now();                                                          \

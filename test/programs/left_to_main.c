@@ -1,12 +1,12 @@
-/* Sends the whole process signals that the kernel has chosen the main thread for, while another
- * thread is sampled.
+/* Sends signals to the whole process, for each of which the kernel chooses the main thread, while
+ * another thread is sampled.
  *
  * usage: left_to_main allocates|works [behind]
  *
- * The main thread is in vfork(), and so it does not receive its signal before the child ends. The
- * child sends one, and ends when the other thread, which otherwise never sleeps, sleeps for it, or
- * has taken it. Once the main thread has received one signal, the test ends; if it receives none of
- * many, it never will. behind: a filter of system calls kills for sigpending(), and there are few
+ * The main thread is in vfork(), and so it does not receive a signal before the child ends. The
+ * child sends one signal, and ends when the other thread has taken it, or sleeps, which that thread
+ * never does otherwise. The program ends once the main thread has received a signal, or when it has
+ * received none of many. behind: a filter of system calls kills for sigpending(), and there are few
  * signals. Prints which thread had signals.
  */
 #define _GNU_SOURCE

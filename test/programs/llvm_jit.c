@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unwind.h>
 
-/* jit_outer calls jit_inner, which calls from_jit; both use rbp for something else, a bare function
- * for what looks like the end of a stack. */
+/* jit_outer calls jit_inner, which calls from_jit. Both use rbp for other values; a bare function
+ * puts 0 there, as at a stack's end. */
 static const char code_format[] =
     "declare void @from_jit(i64)\n"
     "define i64 @jit_inner(i64 %%n) noinline %s {\n"

@@ -24,7 +24,7 @@ static void *call_back(uint64_t seed) {
     return malloc(100 + seed % 10);
 }
 
-/* Leaves the library's object in `*object`. */
+/* Loads a library, has it allocate `*object`, and returns its handle. */
 static void *load(const char *path, void **object) {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *(*work)(void *(*)(uint64_t), uint64_t, int);

@@ -51,7 +51,8 @@ static void on_signal(void (*handler)(int)) {
     sigaction(SIGUSR1, &action, NULL);
 }
 
-/* Makes a later wait: nothing that a wait has left behind may hinder it. */
+/* Keeps a lock for wait_once_more(): a later wait, which nothing that an earlier one has left
+ * behind may hinder. */
 static void *keep_once(void *arg) {
     pthread_mutex_lock(&inner);
     pthread_barrier_wait(&is_held);

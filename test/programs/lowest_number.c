@@ -1,5 +1,5 @@
-/* Checks what shells and daemons rely on: a program that closes a number and opens a file gets that
- * number. Until the file STOP exists; prints how often another number came.
+/* Closes a descriptor and opens a file, again and again until the file STOP exists. The file must
+ * get the same number, as shells and daemons rely on. Prints how often it got another one.
  *
  * usage: lowest_number STOP
  */

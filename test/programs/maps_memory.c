@@ -1,5 +1,6 @@
-/* Requests memory from the kernel itself, in every way, and prints what an exact profile must have
- * for maps_memory(): {"allocated": bytes, "live": bytes, "objects": live mappings}. */
+/* Requests memory from the kernel itself, in every way, and prints the figures that an exact
+ * profile must have for maps_memory(): {"allocated": bytes, "live": bytes, "objects": live
+ * mappings}. */
 #define _GNU_SOURCE
 #include "noipa.h"
 

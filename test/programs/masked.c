@@ -81,7 +81,8 @@ static void run_thread(void *(*run)(void *)) {
         pthread_join(thread, NULL);
 }
 
-/* The thread has no sample, so that this function has what is exported. */
+/* Takes samples while the thread works, which has none itself: without a sample there would be no
+ * export. */
 static void run_wholly(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, wholly, NULL) != 0)

@@ -5,7 +5,7 @@
  * each thread works for 0.1 ms between waits of 0.2 ms, for a second.
  * masked: likewise, in threads that block every signal, and in more calls; not in io_uring_enter.
  * ring: such a thread in io_uring_enter.
- * Prints for each call how many of its waits ended with EINTR, and that there were any waits.
+ * Prints for each call whether there were any waits, and how many of them ended with EINTR.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -70,7 +70,7 @@ static void time_out(int socket_, int option) {
     setsockopt(socket_, SOL_SOCKET, option, &t, sizeof t);
 }
 
-/* Holds what a thread has made once for its call. */
+/* Holds the objects that a thread makes once, at its begin, for its call. */
 struct things {
     int files[2];
     int id;

@@ -1,6 +1,7 @@
-/* Tests odd uses of alternate signal stacks, by argument. Each prints what a program can see.
+/* Tests odd uses of alternate signal stacks, by argument. Prints only things that a program can
+ * see.
  *
- * - bounds: stacks that begin or end right below the stack pointer of the caller of sigaltstack()
+ * - bounds: stacks that begin or end near the frame of the caller of sigaltstack(), on either side
  * - blocked: a first stack, set while a signal without a handler is blocked: does the kernel have
  *   the program's handler of another signal?
  * - coroutine: goes back to a handler that has returned: its memory is as it was */
@@ -103,7 +104,7 @@ static void nothing(int number) {
     (void)number;
 }
 
-/* Has the stack set as by a program that was started with that mask. */
+/* Sets the stack as a program does that was started with that mask. */
 static void set_while_blocked(void) {
     const stack_t stack = {.ss_sp = malloc(STACK), .ss_size = STACK};
     const struct sigaction action = {.sa_handler = nothing};

@@ -1,6 +1,6 @@
 /* Is a program of before 2003: its condition variables are those of glibc 2.2.5, one word that
  * leads to memory of libc's. pthread_cond_wait of 2.3.2 would wait for ever, or write past the
- * variable. Calls each function twice: at the first call it may still be unbound. */
+ * variable. Waits and signals twice: at the first call a function may still be unbound. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Is a library of which a test makes many, each with a number: the test puts the number, of as many
- * digits, into the name of the function that works. */
+/* Is a library of which a test makes many: it replaces the digits in the name of work_of_000() by
+ * the library's number. */
 #include "cpu_sample.h"
 
 #include <stdint.h>

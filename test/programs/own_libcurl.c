@@ -1,5 +1,5 @@
 // flags: -lcurl
-/* A program that refers to curl_global_init_mem(): see own_libcurl.h. */
+/* Refers to curl_global_init_mem(): see own_libcurl.h. */
 #include "own_libcurl.h"
 
 static init_mem *find_init_mem(void) {

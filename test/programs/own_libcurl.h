@@ -68,7 +68,8 @@ static size_t ignore(char *bytes, size_t size, size_t count, void *arg) {
     return size * count;
 }
 
-/* Frees libcurl's memory by the program's own allocator, as libcurl's manual allows. */
+/* Makes a transfer and returns whether it succeeded. If `marked`, it also frees memory of libcurl's
+ * by the program's own allocator, as libcurl's manual allows. */
 static bool transfer(const char *url, bool marked) {
     CURL *const easy = curl_easy_init();
     char *const text = curl_easy_escape(easy, "a b", 0);

@@ -1,6 +1,6 @@
-/* Works as a debugger or a patching agent: writes into a page of code that the profiler's exporter
- * has loaded, and prints after three exports, each of which returns that code to the kernel,
- * whether the page still has what was written. */
+/* Works as a debugger or a patching agent: writes a byte into a page of code that the profiler's
+ * exporter has loaded. Then it makes three exports, each of which returns that code to the kernel,
+ * and prints whether the byte is still in the page. */
 #include "../../shim/otelprof.h"
 #include "flush_timeout.h"
 

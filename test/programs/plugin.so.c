@@ -1,6 +1,5 @@
-/* Is a library to load and unload: it has TLS of its own, a constructor and a destructor that
- * allocate, and a function that works and then calls back. dlopen_storm, churn and loads_many load
- * it. */
+/* Is a library to load and unload: it has TLS of its own, a constructor that allocates, a
+ * destructor that frees, and a function that works and then calls back. */
 #include "noipa.h"
 
 #include <stdint.h>
@@ -28,7 +27,7 @@ NOIPA static uint64_t plugin_spin(uint64_t x, int turns) {
     return x;
 }
 
-/* Spins for so many rounds of a nanosecond, and returns what `call_back` returns for `value`. */
+/* Spins for `turns` rounds of about a nanosecond, and returns the result of call_back(value). */
 NOIPA void *plugin_work(void *(*call_back)(uint64_t), uint64_t value, int turns) {
     local[plugin_spin(value, turns) % sizeof local]++;
     void *volatile result = call_back(value); /* prevents a tail call */

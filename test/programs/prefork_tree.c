@@ -1,6 +1,6 @@
 /* Is a server's tree: a master with workers that get their jobs in differing ways, never call
  * malloc, and end in differing ways; one worker has a child of its own. Prints for each process its
- * name, its id, what its main thread used, and the CPU time that the kernel charges the whole
+ * name, its id, the CPU time of its main thread, and the CPU time that the kernel charges the whole
  * process with (the master's own: so far), in nanoseconds.
  */
 #include "cpu_sample.h"
@@ -29,7 +29,7 @@ static struct shared {
 } * shared;
 enum { HAS_A_CHILD = WORKERS - 1, GRANDCHILD, MASTER };
 
-static int jobs[2]; /* pipe to the new worker: the worker's end, the master's */
+static int jobs[2]; /* socket pair to the new worker: the worker's end, the master's */
 
 NOIPA static void does_a_job(void) {
     WORK_FOR(JOB_MS * NS_PER_MS);

@@ -1,7 +1,7 @@
-/* Does what systemd's child does before it executes a service with PrivateMounts=, RootDirectory=
- * and PrivateUsers=: its own mounts, another root, then a user namespace whose ids another process
- * maps, then another user. Works before and after. Its status is systemd's: 226 for the mounts, 217
- * for the users.
+/* Acts as systemd's child before it executes a service with PrivateMounts=, RootDirectory= and
+ * PrivateUsers=: gets its own mounts, another root, then a user namespace whose ids another process
+ * maps, then another user. Works before and after. If a step fails, its status is systemd's: 226
+ * for the mounts and the root, 217 for the users.
  *
  * usage: private_users ROOT chroot|pivot_root BEFORE_MS AFTER_MS; the folder ROOT/proc must exist.
  */
@@ -49,8 +49,8 @@ static void write_map(int folder, const char *file) {
     close(opened);
 }
 
-/* Maps the ids in a child, which is still in the namespace that may do so: `told` is closed when
- * the new namespace exists. */
+/* Maps the ids in a child, which is still in the namespace that may do so. The parent closes its
+ * end of the pipe `told` when it has the new namespace. */
 static void map_users(int folder, int told) {
     char byte;
     if (read(told, &byte, 1) != 0)

@@ -49,7 +49,8 @@ static void scopes(void) {
     in_label();
 }
 
-/* Pushes labels, each as deep as the others, and pops none. */
+/* Pushes more labels than a thread may have; the later half has the keys of the first. Then it pops
+ * all but the first. */
 static void too_many(void) {
     char key[8];
     for (int i = 0; i < 40; i++) {

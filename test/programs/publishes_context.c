@@ -1,5 +1,5 @@
-/* Publishes about itself what a file requests (OTEP 4719), and works: a line in the file FOLDER/do
- * is one thing to do, and FOLDER/done appears when it has been done.
+/* Publishes its process context (OTEP 4719) by requests, and works: publishes_context FOLDER. The
+ * file FOLDER/do is a request of one line; it is renamed to FOLDER/done when it has been served.
  *
  * - publish KIND HEX: KIND is memfd, shmem or anon; HEX is the payload; changes an existing mapping
  * - header VERSION SIZE PUBLISHED PAYLOAD: writes nonsense into the existing header

@@ -32,7 +32,7 @@ enum { THREADS = 8, GENERATIONS = 8, SLOTS = 1500, RING = 64, HEAD = 64 };
 // glibc's getline and asprintf begin with these sizes (iogetdelim.c; vasprintf.c until 2.36).
 enum { GETLINE_FIRST = 120, ASPRINTF_FIRST = 100, ASPRINTF_MAX = 90 };
 
-// Sites that make a new object come first; the last eight are C++'s.
+// Sites that make a new object come first; the last eight of these are C++'s.
 #define SITE_LIST(X)                                                                               \
     X(MALLOC, malloc)                                                                              \
     X(CALLOC, calloc)                                                                              \
@@ -76,7 +76,7 @@ struct book {
 struct block {
     uint8_t *p; // nullptr: empty
     size_t size;
-    size_t alignment; // the alignment that operator new was given
+    size_t alignment; // as requested; 0: none was
     uint64_t random;  // its contents, and the kind of its deletion
     site_index site;
 };
@@ -98,7 +98,7 @@ struct worker {
 
 worker workers[THREADS];
 ring rings[THREADS][THREADS];
-char text[2048]; // has a line of each length from 1 on
+char text[2048]; // has lines of up to 235 bytes
 uint64_t calls_a_generation;
 bool with_new = true;
 bool check_alignment = true;
@@ -231,8 +231,8 @@ SITE(site_new_aligned_nothrow, (size_t n, align a), operator new(n, a, std::noth
 SITE(site_new_array_aligned, (size_t n, align a), operator new[](n, a))
 SITE(site_new_array_aligned_nothrow, (size_t n, align a), operator new[](n, a, std::nothrow))
 
-// Calls that fail: a failure in libstdc++ throws within, and exceptions are on the heap; no site of
-// the books
+// Calls of operator new that fail are in no book: libstdc++ throws even within those that return
+// nullptr, and an exception takes memory of the heap.
 SITE(vain_new_nothrow, (size_t n), operator new(n, std::nothrow))
 SITE(vain_new_array_aligned_nothrow, (size_t n, align a), operator new[](n, a, std::nothrow))
 SITE(vain_new, (size_t n), operator new(n))

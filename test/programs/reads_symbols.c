@@ -1,6 +1,6 @@
 /* Reads the symbol tables of every loaded object itself, as memray and other tools do, which put
  * their own functions in the place of those that they find. Prints each name that is defined (it
- * has a section) without a value, and how many objects were read. */
+ * has a section) without a value, thread-local variables apart, and how many objects were read. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>

@@ -1,5 +1,5 @@
-/* Makes every call of shim/hooks/blocking_calls.def, with arguments for which it returns at once.
- * Prints each result, and errno.
+/* Makes every call of shim/hooks/blocking_calls.def, most of them with arguments for which they
+ * return at once. Prints each result, and errno.
  *
  * usage: refused_calls */
 #define _GNU_SOURCE
@@ -108,7 +108,7 @@ static void show_files(void) {
     SHOW(aio_suspend64((void *)no_requests, -1, &none));
 }
 
-/* Passes arguments on the stack: their values must arrive. */
+/* Makes calls that succeed: the values of all arguments must arrive, and the data. */
 static void show_data(void) {
     int ends[2];
     char bytes[8] = "";
@@ -249,7 +249,7 @@ static void *take_turns(void *argument) {
     return NULL;
 }
 
-/* Makes the calls without a timeout: a thread sends signals. */
+/* Makes the waits for a condition without a timeout: two threads signal to each other. */
 static void show_turns(void) {
     static struct waiting waiting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     pthread_t thread;

@@ -1,4 +1,4 @@
-/* Has two threads, and asks for a filter that kills for each new thread or process. The kernel
+/* Has two threads, and requests a filter that kills for each new thread or process. The kernel
  * refuses it, because of a flag that it does not know. Then forks a child that works for so long;
  * each of the two ends with its own status.
  *

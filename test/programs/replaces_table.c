@@ -1,7 +1,9 @@
-/* replaces_table PID TID: gives thread TID a table of its own with the files of process PID, under
- * the numbers of its own files, as a restore by CRIU does. Then it follows the thread's calls until
- * one names such a number (fstat may): prints "CALL of DESCRIPTOR", and fails; or until the thread
- * makes another table: prints "separate". */
+/* Puts the standard input of process PID under the number of each open descriptor of the process's
+ * thread TID, which has a table of its own: a restore by CRIU replaces such a table likewise. Then
+ * it follows the thread's calls until one names such a number (fstat may), or is ppoll: prints
+ * "CALL of DESCRIPTOR", and fails; or until the thread makes another table: prints "separate".
+ *
+ * usage: replaces_table PID TID */
 #include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -39,8 +41,8 @@ static void set(const struct user_regs_struct *registers) {
     require(ptrace(PTRACE_SETREGS, thread, NULL, registers) == 0, "PTRACE_SETREGS");
 }
 
-/* Stops the thread behind the instruction of a system call, whose bytes call_in() runs again. A
- * thread that computes is let go on, and stopped again. */
+/* Stops the thread right behind the instruction of a system call, which call_in() runs again. While
+ * the thread computes it is continued and stopped once more. */
 static void stop_in_call(void) {
     struct user_regs_struct registers;
     require(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0, "PTRACE_INTERRUPT");
@@ -115,7 +117,8 @@ static bool names_descriptor(long number) {
     }
 }
 
-/* Follows one call; returns false when the thread makes a table of its own. */
+/* Continues the thread to the next entry or end of a call. Returns false when the thread makes
+ * another table. */
 static bool follow_call(bool *enters) {
     struct user_regs_struct registers;
     require(ptrace(PTRACE_SYSCALL, thread, NULL, NULL) == 0, "PTRACE_SYSCALL");

@@ -1,13 +1,13 @@
-/* Runs code of its own making, as a JIT compiler does, and reports nothing: the test that started
- * it can write the perf map, in any form.
+/* Runs code of its own making, as a JIT compiler does. It writes no perf map: the test that started
+ * it can, in any form.
  *
  * usage: reported_code MILLISECONDS GO [DUMP | debugger]
  *
  * Prints the address and the size of its code, in hexadecimal, and waits until the file GO exists.
- * That code has two functions, one in each half. For so many milliseconds they take CPU samples, in
- * turns, each of 10 ms, and there are no others. Then the file DUMP is mapped as code, by which
- * readers of jitdump files find it; or "debugger": the first function is reported in the form of
- * debuggers, by an object in memory.
+ * Then the file DUMP is mapped as code, by which readers of jitdump files find it; or "debugger":
+ * the first function is reported in the form of debuggers, by an object in memory. The code has two
+ * functions, one in each half. For so many milliseconds they take CPU samples, in turns, each of
+ * 10 ms, and there are no others.
  */
 #include "cpu_sample.h"
 
@@ -51,7 +51,7 @@ static void map_as_code(const char *path) {
     close(file);
 }
 
-/* Follows the GDB JIT interface: a list of objects, behind a variable of that name. */
+/* Follows the GDB JIT interface: a list of objects, which begins in __jit_debug_descriptor. */
 struct object {
     Elf64_Ehdr head;
     Elf64_Shdr sections[4]; /* empty, code, symbols, names */

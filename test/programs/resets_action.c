@@ -1,5 +1,6 @@
-/* Works, prints what it has used, and sends itself SIGTERM, whose handler sets the default action
- * again and sends the signal again, as servers do to end by the signal that they have received.
+/* Works, prints the CPU time that it has used, in nanoseconds, and sends itself SIGTERM. The
+ * handler sets the default action and sends the signal again, as servers do to end by the signal
+ * that they have received.
  *
  * usage: resets_action sigaction|siginfo|signal
  */
@@ -13,8 +14,8 @@
 
 static const char *how;
 
-/* Checks that the call returns the handler as the former action, and that another returns the
- * default action. */
+/* Sets the default action in the way `how`. Returns whether the call returned `handler` as the
+ * former action. */
 static int sets_default(int number, void (*handler)(int)) {
     const struct sigaction by_default = {.sa_handler = SIG_DFL,
                                          .sa_flags = strcmp(how, "siginfo") == 0 ? SA_SIGINFO : 0};

@@ -1,6 +1,6 @@
-/* Returns from main as Free Pascal's main does: with the stack pointer too low, and a register
- * changed that it must keep. libc goes on all the same: prints "at the end" and ends with status
- * 7. */
+/* Returns from main as Free Pascal's main does: with the stack pointer too low, and the registers
+ * changed that it must keep. libc goes on all the same: the program prints "at the end" and ends
+ * with status 7. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 

@@ -1,6 +1,6 @@
-/* Has a thread with the id of one that ended before, which lives when the process ends; prints the
- * true CPU time. The program sets the id in the kernel (CAP_CHECKPOINT_RESTORE); status 77: it may
- * not.
+/* Has a thread that gets the id of one that has ended, and lives until the process ends. Prints the
+ * process's true CPU time in nanoseconds. The program sets the next id in the kernel
+ * (CAP_CHECKPOINT_RESTORE); status 77: it may not.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"

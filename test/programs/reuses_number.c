@@ -1,10 +1,12 @@
-/* A thread has used a library's thread-local memory when the library is unloaded. A publisher of
- * spans that is loaded next has the library's module number, and a variable at the place of the
- * library's pointer, or far behind the end of its memory. The thread, which never calls the
+/* Unloads a library whose thread-local memory a thread has used, and loads a publisher of spans:
+ * this gets the library's module number, and its variable is at the place of one of the library's
+ * pointers, or far behind the end of the library's memory. The thread, which never calls the
  * publisher, works on.
  *
- * usage: reuses_number USED PUBLISHER: itself, built with -DUSED, or with -DFAR_PUBLISHER, and
- * spans.so. Prints the numbers of both modules. */
+ * usage: reuses_number USED PUBLISHER
+ *
+ * USED: this file, built with -DUSED. PUBLISHER: spans.so, or this file, built with
+ * -DFAR_PUBLISHER. Prints the numbers of both modules. */
 /* flags: -ldl */
 #define _GNU_SOURCE
 #include "spans.h"

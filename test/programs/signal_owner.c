@@ -1,7 +1,7 @@
 /* Takes the profiling signal for itself, in every way that a program has.
  *
- * usage: signal_owner HOW, one of `modes` below. Prints "ok", or what differs from a run without a
- * profiler; burns CPU in own_work() meanwhile.
+ * usage: signal_owner HOW, one of `modes` below. Prints "ok", or the first difference from a run
+ * without a profiler; burns CPU in own_work() meanwhile.
  */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
@@ -65,7 +65,8 @@ static void stop_timer(void) {
     setitimer(ITIMER_PROF, &off, NULL);
 }
 
-/* Works for 2 ms before each; the profiler takes a sample there. */
+/* Sends SIGPROF again and again, each time after 2 ms of work with a sample, and expects exactly
+ * these signals. */
 static void send_own_signals(void) {
     for (int i = 0; i < OWN_SIGNALS; i++) {
         own_work(2);
@@ -79,7 +80,7 @@ static void send_own_signals(void) {
         fail("a SIGPROF that the program did not ask for");
 }
 
-/* Expects those of its interval timer, too. */
+/* Expects signals of the interval timer, and then those that it sends itself. */
 static void expect_own_signals(void) {
     start_timer();
     while (!atomic_load(&own_hits))
@@ -144,7 +145,7 @@ static void with_number(void) {
     expect_own_signals();
 }
 
-/* Sets it on a thread that is being sampled. */
+/* Sets the default action by syscall(), on a thread that is being sampled. */
 static void default_by_number(void) {
     const struct kernel_action action = {.handler = {SIG_DFL}};
     own_work(10);
@@ -304,7 +305,7 @@ static void *busy_thread(void *unused) {
     return unused;
 }
 
-/* Blocks SIGPROF everywhere and waits for it: it may kill no thread. */
+/* Blocks SIGPROF in all threads and waits for it: nothing may end the process. */
 static void waiting_for_it(void) {
     sigset_t prof;
     siginfo_t info;
@@ -356,8 +357,6 @@ static void masked(void) {
     pthread_join(thread, NULL);
 }
 
-/* --- alternate stacks --- */
-
 static atomic_bool is_waiting;
 
 static void *patient_thread(void *unused) {
@@ -404,6 +403,8 @@ static void pointers(void) {
         fail("sigaltstack");
     own_work(20);
 }
+
+/* --- alternate stacks --- */
 
 static void small_stack(void) {
     static char memory[SMALLEST_STACK];

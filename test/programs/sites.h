@@ -1,5 +1,5 @@
-/* Has ground truth for allocation profiles: every allocation site is a function of its own, and
- * what it allocated and what is still live is counted beside it and printed as JSON at the end. */
+/* Has ground truth for allocation profiles: every allocation site is a function of its own. Its
+ * objects, and those that are still live, are counted beside it and printed as JSON at the end. */
 #ifndef TEST_SITES_H
 #define TEST_SITES_H
 

@@ -3,10 +3,10 @@
  *
  * usage: size_sites BYTES SEED
  *
- * Each site allocates about BYTES in all (large ones a few objects at least), one object in four is
- * kept. The order is drawn, so that small and large objects share every countdown. site_mixed is
- * one call stack for 64 B and for 2 MiB: a profiler that sums first and weighs afterwards is wrong
- * there. Prints {"threads": ..., "sites": {name: {"sizes": {size: [objects, live objects]}}}}.
+ * Each site allocates about BYTES of each of its sizes (of large ones a few objects); about one
+ * object in four is kept. The order is drawn, so that small and large objects share every
+ * countdown. site_mixed is one call stack for 64 B and for 2 MiB: a profiler that sums first and
+ * weighs afterwards is wrong there. Prints {"SITE SIZE": [objects, live objects], ...}.
  */
 #include "noipa.h"
 

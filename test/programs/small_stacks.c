@@ -2,9 +2,10 @@
  *
  * usage: small_stacks inherited|refused
  *
- * inherited: a forked child has its parent's stack, and works; it prints its process id and the
- * nanoseconds of CPU time that all of its threads used, as the kernel has them. refused: the kernel
- * refuses a stack of 100 bytes (the program exits with 1 if it does not), and the program works. */
+ * inherited: the program and its forked child work; the child has its parent's stack. The program
+ * prints the child's id, and the nanoseconds of CPU time that all of the child's threads used, by
+ * the kernel's account. refused: the kernel refuses a stack of 100 bytes (the program exits with 1
+ * if it does not), and the program works. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 #include "forked.h"

@@ -1,5 +1,6 @@
 /* Publishes spans as OTEP 4947 describes: has the thread-local variable, and calls that set and
- * clear the calling thread's span. The span's id and the trace's id both hold the span's number. */
+ * clear the calling thread's span. Each byte of the two ids holds the span's number, except for the
+ * first of the span's id, which holds the thread's. */
 #ifndef TEST_SPANS_H
 #define TEST_SPANS_H
 

@@ -1,10 +1,10 @@
-/* Runs generated code that keeps data where the stack pointer points: oneDNN's matrix products move
- * the stack pointer into a block of the heap.
+/* Moves the stack pointer into a block of the heap, as the generated code of oneDNN's matrix
+ * products does, and has the profiler's signal come there, three times, with the widest vector
+ * registers in use.
  *
- * Prints, for the main thread, a thread, a fibre, a forked child, and a handler without SA_ONSTACK
- * in a thread whose stack has SS_AUTODISARM, how many bytes of such a block have changed below the
- * stack pointer's red zone while the profiler's signal came, three times, with the widest vector
- * registers in use; and whether sigaltstack() reports no alternate stack. */
+ * Prints how many bytes of the block have changed below the red zone, and whether sigaltstack()
+ * reports no alternate stack: for the main thread, a thread, a fibre, a forked child, and handlers
+ * without SA_ONSTACK in a thread whose stack has SS_AUTODISARM. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 
@@ -66,8 +66,7 @@ static void *in_thread(void *unused) {
     return unused;
 }
 
-/* The kernel disables the stack while the handler runs. A sample before it shows that the thread is
- * sampled. */
+/* Runs on the thread's own stack; the kernel disables the alternate one meanwhile. */
 static void in_handler(int number) {
     report(number == SIGUSR1 ? "handler" : "handler by signal()");
 }

@@ -1,4 +1,4 @@
-/* Prints what sigaltstack() returns in handlers, and once they have returned.
+/* Prints the results of sigaltstack() in handlers, and once they have returned.
  *
  * Handlers with and without SA_ONSTACK set, disable and query the alternate stack, raise one
  * another and jump out, by a fixed sequence of random numbers. Prints each result, and the stack

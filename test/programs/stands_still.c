@@ -1,6 +1,7 @@
-/* Has threads that each wait for something else, and one that computes. Requests an export as soon
- * as all of them are where they will stay, and the waiting threads have hardly done anything else
- * in their lives, however late they were scheduled: then it requests another.
+/* Has threads that each wait for something else, and one that computes. Requests an export once all
+ * of them are where they will stay, and the waiting threads have waited for nearly all of their
+ * lives, however late they were scheduled. Then it requests another export, and prints the id of
+ * the thread that it made by clone(2).
  *
  * usage: stands_still [SECONDS [LIBRARY]]
  *
@@ -115,7 +116,7 @@ static void *run(void *of) {
     return thread->routine(NULL);
 }
 
-/* Returns the thread's state; "S": asleep. */
+/* Returns the thread's state; 'S': asleep. */
 static char state_of(pid_t tid) {
     char path[TEXT_BYTES];
     char text[TEXT_BYTES] = "";

@@ -1,7 +1,6 @@
-/* Is preloaded in front of the profiler: the helper's first recv() of a byte returns only once the
- * process has forked as often as STUCK_FORKS says (unset: never), and reader_is_stuck is set. The
- * longest timeout that the main thread requested for one futex wait is
- * in longest_wait_ms. */
+/* Is preloaded in front of the profiler: a recv() of the helper's sets reader_is_stuck, and returns
+ * only once the process has forked as often as STUCK_FORKS says (unset: never). longest_wait_ms is
+ * the longest timeout that the main thread has requested for one futex wait. */
 #define _GNU_SOURCE
 #include "bare_call.h"
 

@@ -32,7 +32,7 @@ static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
     return strstr(info->dlpi_name, "libotelprof-flush.so") != NULL;
 }
 
-/* Waits while no other mapping takes the place. */
+/* Waits for an export, and keeps the place free from other mappings meanwhile. */
 static void wait_in_place(uintptr_t place) {
     void *const held = mmap((void *)place, LIBRARY_BYTES, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -52,8 +52,9 @@ static void *load(const char *name) {
     return library;
 }
 
-/* Charges to itself what the thread used before, and what the blocks cost, each of which is
- * sampled: the library's function takes its own sample before it allocates them. */
+/* Has the library work. Two samples charge to this function the time that the thread used before,
+ * and the cost of the blocks, each of which is sampled: the library's function takes its own sample
+ * before it allocates them. */
 static void *work_in(void *library, const char *name, int milliseconds, int blocks) {
     void *(*work)(int, int);
     void *const symbol = dlsym(library, name);

@@ -1,5 +1,5 @@
-/* Registers unwind tables as the start files of old compilers do, by a name that may be undefined:
- * before there is a C++ runtime, which is loaded in the meantime, and removes them afterwards.
+/* Registers unwind tables as the start files of old compilers do: by a name that may be undefined.
+ * Then it loads libgcc_s.so.1, and removes the tables. Prints whether the removal found them.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Has threads that end by return, pthread_exit and cancellation, each after burning CPU in a
- * function of its own; prints how each ended and, as JSON on the last line, what each function
- * burned. */
+ * function of its own, and a detached thread on a small stack. Prints how each ended, and which
+ * cleanup handlers and destructors of keys have run, as the sum of their numbers. */
 #include "cpu_sample.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Has threads of several kinds. usage: thread_kinds KIND, one of those in main().
+// Has threads of several kinds. usage: thread_kinds KIND [COUNT]. KIND: one of those in main().
+// COUNT: how often "exec" executes this program again.
 #include "awaits_export.h"
 #include "cpu_sample.h"
 

@@ -1,5 +1,5 @@
 // Throws through five shared objects: catch, rethrow, nested, pthread_exit and pthread_cancel;
-// prints which destructors ran and what was caught.
+// prints which destructors ran and which exceptions were caught.
 //
 // usage: throw_across [LOOPS]   (LOOPS further throws, quietly, while the profiler samples)
 #include "relay.h"

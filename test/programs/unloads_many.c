@@ -1,10 +1,11 @@
 /* Loads COUNT libraries, works in each, and unloads them: the first half one after the other, each
  * of which takes its predecessor's place; the second half when all have worked. Then, where COME is
  * not 0, it loads so many of the first again, which get the places of the others, and stay. In the
- * end it waits, as it may before, until a profiler has its own libraries.
+ * end, and with WAIT_FIRST in the environment also in the beginning, it waits until a profiler has
+ * its own libraries.
  *
  * usage: unloads_many FOLDER COUNT MILLISECONDS BLOCKS COME   the libraries: FOLDER/000.so and on
- * Prints how many got a place where one of another name had been, before the end and at it. */
+ * Prints how many got a place where one of another name had been: of the COUNT, and of the COME. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

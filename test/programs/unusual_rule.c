@@ -2,7 +2,7 @@
  * our walker leaves to libunwind: the top of its frame holds the address of the address of its end.
  *
  * usage: unusual_rule MILLISECONDS [USER]
- * USER: root becomes that user before.
+ * USER: the user that root becomes first.
  */
 /* flags: -fno-optimize-sibling-calls */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* Has threads that work for a tenth of a millisecond between short waits, in calls that return by
- * themselves and that a signal could end early. Prints for each how many of its waits ended with
- * EINTR, and that there were any waits.
+ * themselves and that a signal could end early. Prints for each call whether there were any waits,
+ * and how many of them ended with EINTR.
  *
  * usage: waits_often SECONDS */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* Watches what runs between entering and leaving a signal handler, instruction by instruction, from
- * outside: every function, system call and locked instruction.
+/* Watches a signal handler from its first instruction to its return, instruction by instruction,
+ * from outside: every function, system call and locked instruction.
  *
  * usage: watch_handler SIGNAL COUNT LIBRARY PROGRAM [ARGUMENTS...]
  * Runs PROGRAM with LIBRARY preloaded, and steps through the first COUNT handlers of SIGNAL in any

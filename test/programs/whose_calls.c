@@ -131,7 +131,7 @@ void calls_that_are_not_made(void) {
     pthread_join(pthread_self(), NULL);
 }
 
-/* Returns whether a line of this library ends in libotelprof.so. */
+/* Returns whether a line of this library names libotelprof.so as the owner of an address. */
 static bool calls_profiler(const char *text, const char *library) {
     const char *const name = base_of(library);
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {

@@ -1,5 +1,7 @@
 /* Has a stack pointer that points nowhere, as a smashed frame leaves it, and a handler of SIGSEGV,
- * which works and allocates for its report. Prints "reported". */
+ * which works and allocates for its report. Prints "reported".
+ *
+ * usage: wild_stack ADDRESS   (hexadecimal) */
 #include "cpu_work.h"
 
 #include <signal.h>

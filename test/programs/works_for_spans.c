@@ -4,10 +4,11 @@
  *
  * usage: works_for_spans THREADS MILLISECONDS swap|fixed|fork [LIBRARY [ROUNDS]]
  *
- * Each thread works for so much CPU time; with `fork` (and `swap`), in a child again. The variable
- * is the program's own, or that of LIBRARY, which is loaded for the program alone (RTLD_LOCAL), and
- * in several rounds unloaded and loaded again. Built with -DLINKED, it is that of the library that
- * it is linked to. Prints "span n: CPU time in microseconds" for each. */
+ * Each thread works for so much CPU time. swap: each span has a new record; fixed: a thread has one
+ * record, which it changes; fork: as swap, and then again in a child. The variable is the program's
+ * own, or that of LIBRARY, which is loaded for the program alone (RTLD_LOCAL), and in several
+ * rounds unloaded and loaded again. Built with -DLINKED, it is that of the library that it is
+ * linked to. Prints for each span its number and its CPU time in microseconds. */
 /* flags: -rdynamic -ldl */
 #define _GNU_SOURCE
 #include "cpu_work.h"
