@@ -219,7 +219,7 @@ struct capture_api {
          * process has not changed its root or mount namespace. Flush checks this before it opens
          * any file (flush/files/by_path.h). */
         bool (*may_open_by_path)(void);
-        /* Sets what is sampled from now on, as far as the process can follow it
+        /* Sets the values by which the process samples from now on, as far as it can apply them
          * (change_settings.h). Returns false if a change is not possible now; the caller may try
          * again. */
         bool (*change_settings)(const struct settings_values *wanted);

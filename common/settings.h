@@ -63,9 +63,9 @@ struct settings {
 /* Returns the values of the configuration. Context: any. */
 struct settings_values settings_configured(const struct config *config);
 
-/* Returns `values`, limited to what a process that started with `config` can apply: only its own
- * types, stacks of at most its depth, frequencies within the bounds of the variables, intervals of
- * at least 1. Context: any. */
+/* Returns `values`, limited to those that a process that started with `config` can apply: only its
+ * own types, stacks of at most its depth, frequencies within the bounds of the variables, intervals
+ * of at least 1. Context: any. */
 struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config);
 

@@ -34,7 +34,7 @@ struct syslog_lines {
     } waiting[SYSLOG_WAITING];
 };
 
-/* Returns true if the setting asks for the system's log. */
+/* Returns true if the setting requests the system's log. */
 bool syslog_is_wanted(const char *log_file);
 
 /* Stores the program's name, by which exec was called. Context: calm, before main. */

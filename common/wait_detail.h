@@ -17,7 +17,7 @@ enum wait_kind {
     WAIT_KINDS
 };
 
-/* Says what a thread does, in a profile of all threads. */
+/* Lists the conditions that a thread can be in, in a profile of all threads. */
 enum thread_condition {
     CONDITION_UNKNOWN,
     CONDITION_RUNNING, /* the thread is on a processor, or ready for one */

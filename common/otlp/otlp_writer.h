@@ -86,7 +86,7 @@ void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *pro
                             int32_t attribute);
 /* Bounds the attributes of one sample. */
 enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
-/* Holds what distinguishes a sample from the others of a profile. */
+/* Holds the properties that distinguish a sample from the others of a profile. */
 struct otlp_identity {
     int32_t stack;
     int32_t link;              /* 0: no link */

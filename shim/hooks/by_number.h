@@ -21,7 +21,7 @@ void hooks_syscall_finish_init(void);
 
 /* --- before a call that is WATCHED, with its first arguments unchanged --- */
 
-/* Lists what the helper does after the call has succeeded. */
+/* Lists the helper's tasks after the call has succeeded, and the effects of a filter. */
 enum then {
     THEN_NOTHING,
     THEN_COMPARE, /* the helper gives up capabilities if it has more */

@@ -51,8 +51,8 @@ static bool is_filter(const struct sock_fprog *program) {
            is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
-/* Returns true if the filter spares what this helper does beside exporting. `verdicts`, here and
- * below: those of seccomp_filter_verdicts() for the filter. */
+/* Returns true if the filter spares all work of this helper's beside exporting. `verdicts`, here
+ * and below: those of seccomp_filter_verdicts() for the filter. */
 static bool spares_further_work(unsigned verdicts) {
     return (!helper_serves_requests() || verdicts & SECCOMP_SPARES_SERVING) &&
            (!helper_writes_to_syslog() || verdicts & SECCOMP_SPARES_SYSLOG);

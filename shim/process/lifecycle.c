@@ -47,7 +47,7 @@ enum {
     LAST_MOMENT_MS = 1000,
 };
 
-/* Holds what the end and fork need, apart from process_state (state.h). */
+/* Holds the data that the end and fork need, apart from process_state (state.h). */
 IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;

@@ -18,7 +18,7 @@
  * readable; for a filter that the kernel would refuse the value is arbitrary. */
 uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call);
 
-/* Lists what the profiler can still do under a filter, a bit each. */
+/* Lists the abilities that the profiler can keep under a filter, a bit each. */
 enum seccomp_verdict {
     /* an application's thread can be profiled */
     SECCOMP_SPARES_THREAD = 1 << 0,
