@@ -94,6 +94,8 @@ static inline unsigned settings_types(const struct settings *settings) {
 static inline struct sampled_time settings_sampled(const struct settings *settings,
                                                    enum profile_word type, uint64_t now) {
     const struct sampled_account *const account = &settings->sampled[type];
+    /* pairs with the releases in account_for() and settings_restart_accounts(): `begun` is not
+     * older */
     const uint64_t word = atomic_load_explicit(&account->word, memory_order_acquire);
     const uint64_t nano = word & ~SAMPLED_NOW;
     return (struct sampled_time){.nano = !(word & SAMPLED_NOW) ? nano

@@ -134,12 +134,14 @@ static void set_head(struct child_slot *slot, const struct forked_child *of) {
     atomic_store_explicit(&slot->interval, of->interval, memory_order_relaxed);
     atomic_store_explicit(&slot->parent, of->parent, memory_order_relaxed);
     atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
+    /* pairs with the acquire in find_ended_slot() */
     atomic_store_explicit(&slot->start_nano, of->start_nano, memory_order_release);
 }
 
 /* Frees a slot. Stores the owner last, so that the next owner finds the slot empty. */
 static void slot_free(struct child_slot *slot) {
     set_head(slot, &(struct forked_child){0});
+    /* pairs with the exchange in take_slot() */
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
 }
 
@@ -301,12 +303,14 @@ static void write_sample(const struct modules *objects, struct python_functions 
 
 void child_samples_write(const struct modules *objects, struct python_functions *functions,
                          const struct sample *sample) {
+    /* the exchange pairs with the release below */
     if ((sample->kind != SAMPLE_CPU && sample->kind != SAMPLE_ALLOC) ||
         atomic_exchange_explicit(&child.is_writing, true, memory_order_acquire))
         return; /* another thread may be writing, and this thread must not wait */
     struct child_slot *const slot = atomic_load(&child_samples_wanted) ? slot_to_write() : NULL;
     if (slot)
         write_sample(objects, functions, sample, slot);
+    /* pairs with the exchanges above and in child_samples_release() */
     atomic_store_explicit(&child.is_writing, false, memory_order_release);
 }
 
@@ -347,6 +351,7 @@ static void find_ended_slot(struct child_slot *slot, struct found_slot *found,
         slot_free(slot);
         return;
     }
+    /* pairs with the release in set_head() */
     if (!has_ended(pid, atomic_load_explicit(&slot->start_nano, memory_order_acquire)))
         return;
     if (state == CHILD_SLOT_RELEASED)
@@ -425,6 +430,7 @@ void child_samples_read(struct child_copy *copy, uint32_t number, uint64_t inter
 /* Copies the slot, and frees it. */
 static void copy_slot(uint32_t number, struct child_copy *copy, struct ended_child *ended) {
     struct child_slot *const slot = &child.own->heads[number];
+    /* pairs with the release in write_sample(): the records up to there are complete */
     const uint32_t used = atomic_load_explicit(&slot->used, memory_order_acquire);
     copy->used = used <= CHILD_SLOT_BYTES ? used : 0;
     memcpy(copy->records, child.own->records[number], copy->used);

@@ -32,6 +32,7 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
         const uint32_t next =
             __atomic_load_n(&chunk_at(pool, (uint32_t)head)->next, __ATOMIC_RELAXED);
         const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
+        /* pairs with the release in chunk_pool_give_back() */
         if (atomic_compare_exchange_weak_explicit(&pool->free_head, &head, replacement,
                                                   memory_order_acquire, memory_order_acquire))
             return (uint32_t)head;

@@ -490,7 +490,7 @@ enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t
         tables->segments = object_segments_at(tables->start);
         if (!tables->segments.count)
             tables->header = 0;
-    } else
+    } else /* pairs with the load of a thread that waits for readers */
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
     return result;
 }
