@@ -1,5 +1,5 @@
-/* Builds messages as an application publishes them about itself, from OpenTelemetry's own
- * messages. */
+/* Builds messages that an application might publish about itself, with the code that is generated
+ * from OpenTelemetry's own message definitions. */
 #ifndef OTELPROF_TEST_CONTEXT_MESSAGE_H
 #define OTELPROF_TEST_CONTEXT_MESSAGE_H
 
@@ -22,7 +22,7 @@ static AnyValue text_value(const char *text) {
     return value;
 }
 
-/* ProcessContext {1: resource}, whose length is always written in three bytes. */
+/* Writes ProcessContext {1: resource}. The length of the resource always takes three bytes. */
 static void finish(struct message *message, const uint8_t *resource, size_t size) {
     message->bytes[0] = 0x0a;
     message->bytes[1] = (uint8_t)(size | 0x80);
@@ -72,7 +72,9 @@ static void append(struct message *message, const char *key, AnyValue *value) {
     message->size += 4 + size;
 }
 
-/* Builds a message with names of keys by index. Where a name is NULL, a number takes its place. */
+/* Builds a message with the schema's name and the names of keys by index. `schema` may be NULL: it
+ * is left out. Where a name is NULL, the message has a number. The next call replaces the message.
+ */
 static struct message *message_of_names(const char *schema, const char *const *names,
                                         size_t count) {
     static struct message message;

@@ -1,5 +1,6 @@
-/* Stands for the capture side in tests of the flush side: it hands over the samples that the test
- * gives, counts what is dropped, keeps the quiesce lock open, and never sleeps long. */
+/* Replaces the capture side in tests of the flush side: passes on the samples that the test gives,
+ * counts drops, keeps the quiesce lock open unless the test closes it, and never sleeps longer than
+ * 5 ms at once. */
 #ifndef OTELPROF_TEST_FAKE_CAPTURE_H
 #define OTELPROF_TEST_FAKE_CAPTURE_H
 
@@ -11,7 +12,7 @@
 static struct {
     struct config config;
     unsigned off;       /* types of config.types that are not profiled at present */
-    uint64_t off_since; /* when that began, and how long types were off before */
+    uint64_t off_since; /* when they were turned off; before that, types were off for off_nano */
     uint64_t off_nano;
     uint64_t on_since; /* when types were last turned on */
     struct log log;
@@ -21,7 +22,7 @@ static struct {
     const struct harvest_module *modules;
     size_t module_count;
     uint64_t dropped[DROP_REASON_COUNT];
-    int request; /* is returned by wait() */
+    int request; /* the value that wait() returns */
     void *suspended;
     bool lock_closed;
     int lock_depth; /* must be 0 whenever a thread sleeps */
@@ -87,7 +88,7 @@ static struct sampled_time fake_sampled(enum profile_word type, uint64_t now) {
                                  .begun = fake.on_since};
 }
 
-/* Function 1 has a name. */
+/* Fills *named for any function, and returns true for function 1 alone: no other has a name. */
 static bool fake_name_frame(uint64_t frame, struct named_frame *named) {
     const int position = (int)(frame >> FRAME_POSITION_SHIFT & 0xffffff);
     *named = (struct named_frame){"cpython", "interpreted", "script.py", position + 10, 10};

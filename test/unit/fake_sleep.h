@@ -1,5 +1,6 @@
-/* Lets a test decide about time and sleep: the clock advances by sleeping alone, and while a thread
- * sleeps the test runs what it wants. So nothing here depends on the machine's load. */
+/* Lets a test decide time and sleep: the clock advances only while a thread sleeps, and the test
+ * runs a function of its own during each sleep. So the tests do not depend on the machine's load.
+ */
 #ifndef OTELPROF_TEST_FAKE_SLEEP_H
 #define OTELPROF_TEST_FAKE_SLEEP_H
 
@@ -14,7 +15,8 @@ enum { MOST_SLEEPS = 1000000 }; /* bound of one test: no thread sleeps for ever 
 static struct {
     _Atomic uint64_t now_nano; /* CLOCK_MONOTONIC */
     _Atomic int sleeps;
-    void (*_Atomic while_asleep)(void); /* what other threads do during each sleep; NULL: nothing */
+    void (*_Atomic while_asleep)(void); /* acts as other threads during each sleep; NULL: they do
+                                         * nothing */
 } fake_sleep;
 
 static void fake_sleep_reset(void) {
@@ -38,7 +40,7 @@ static uint64_t nano_of(const struct timespec *time) {
     return (uint64_t)time->tv_sec * NANO_PER_SECOND + (uint64_t)time->tv_nsec;
 }
 
-/* Lets a thread that is not woken sleep until its deadline. */
+/* Advances the clock to the deadline if no other thread changes the word during the sleep. */
 static long fake_futex_wait(const _Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
     if (atomic_load(word) != value)
         return refuse_syscall(EAGAIN);

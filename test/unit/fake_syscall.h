@@ -1,5 +1,5 @@
-/* Replaces the kernel by the test's own: all code that is linked to the test calls this syscall()
- * in place of libc's. */
+/* Replaces the kernel's system calls by a function of the test: all code that is linked to the test
+ * calls this syscall() in place of libc's. */
 #ifndef OTELPROF_TEST_FAKE_SYSCALL_H
 #define OTELPROF_TEST_FAKE_SYSCALL_H
 
@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* Does what a system call does; the test defines the function. Returns -1 with errno on failure. */
+/* Acts as the system call `number`; each test defines this function. Returns -1 and sets errno on
+ * failure. */
 static long fake_syscall(long number, const long a[6]);
 
-/* Passes calls on that the test leaves as they are. */
+/* Makes the call to the kernel, for calls that the test does not replace. */
 static long real_syscall(long number, const long a[6]) {
     return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -1,5 +1,5 @@
-/* Makes a process whose helper does nothing by itself: its thread ends at once. The test sets what
- * a helper would have done, or lets that happen while another thread sleeps (fake_sleep.h). */
+/* Makes a process whose helper does nothing by itself: its thread ends at once. The test sets the
+ * state that a helper would have set, before or while another thread sleeps (fake_sleep.h). */
 #ifndef OTELPROF_TEST_IDLE_HELPER_H
 #define OTELPROF_TEST_IDLE_HELPER_H
 

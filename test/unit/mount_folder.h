@@ -1,5 +1,5 @@
-/* Makes a folder that stands for one of the kernel's, such as a mounted hierarchy of control
- * groups. */
+/* Makes a folder that stands for one that the kernel mounts, such as a hierarchy of control groups.
+ */
 #ifndef OTELPROF_TEST_MOUNT_FOLDER_H
 #define OTELPROF_TEST_MOUNT_FOLDER_H
 

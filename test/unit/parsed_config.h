@@ -1,4 +1,5 @@
-/* Parses settings from an environment that a test gives, and keeps the warnings. */
+/* Parses settings from an environment that a test gives; counts the warnings and keeps the last
+ * one. */
 #ifndef OTELPROF_TEST_PARSED_CONFIG_H
 #define OTELPROF_TEST_PARSED_CONFIG_H
 

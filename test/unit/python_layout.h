@@ -29,7 +29,8 @@ enum {
     ROOM = 64,
 };
 static _Alignas(4096) uint8_t memory[SLOTS][SLOT_BYTES]; /* memory of the interpreter */
-static _Alignas(4096) uint8_t loops[64][SLOT_BYTES];     /* the C stack: higher is further out */
+static _Alignas(4096) uint8_t loops[64][SLOT_BYTES];     /* the C stack: a frame with a higher
+                                                          * address is further out */
 static uint32_t used;
 static uint32_t functions_left;
 static struct python python;
@@ -51,7 +52,8 @@ static void set_byte(uintptr_t address, uint32_t offset, uint8_t value) {
     *(uint8_t *)(address + offset) = value;
 }
 
-/* Stands for the lookup of a function: the number is the slot of its code. */
+/* Replaces the lookup of a function. Returns the number of the slot that has its code, or 0 once
+ * `functions_left` lookups have been made. */
 uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
                          struct python_reader *reader, uintptr_t code) {
     (void)functions;
@@ -94,12 +96,12 @@ static uintptr_t make_frame(uintptr_t code, uintptr_t previous) {
 /* Describes a run of the interpreter's loop. A run refers to the next outer one. */
 struct run {
     uintptr_t at;    /* address on the C stack */
-    uintptr_t last;  /* the run's first frame, the outermost */
+    uintptr_t last;  /* the run's outermost frame */
     uintptr_t first; /* the run's innermost frame */
 };
 
-/* Makes a run of `count` functions that is called by `outer`, or by no other run. The codes are
- * numbered from the outermost. */
+/* Makes a run of `count` functions that `outer` has called; NULL: no other run has called it. The
+ * codes are numbered from the outermost frame on. */
 static struct run make_run(uint32_t place, uint32_t count, const struct run *outer) {
     const struct python_offsets *const o = &python.offsets;
     struct run run = {.at = (uintptr_t)loops[place]};

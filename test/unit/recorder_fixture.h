@@ -1,5 +1,5 @@
-/* Sets up what recording needs, for tests of the capture side: threads, the modules of this
- * process, and an unwinder of their code. No thread begins by itself. */
+/* Sets up recording for tests of the capture side: threads, the modules of this process, and an
+ * unwinder of their code. No thread is registered until the test calls begin_thread(). */
 #ifndef OTELPROF_TEST_RECORDER_FIXTURE_H
 #define OTELPROF_TEST_RECORDER_FIXTURE_H
 
@@ -42,7 +42,8 @@ static bool recorder_is_ready(uint32_t depth) {
     return modules_start(&modules);
 }
 
-/* Returns a slot as thread_begin() leaves it, on the main thread's stack; NULL: no memory. */
+/* Takes a slot for a thread, with the state that thread_begin() would set and the main thread's
+ * stack. Returns NULL without memory. */
 static struct thread_state *begin_thread(uint32_t tid) {
     struct thread_state *const thread = thread_table_take(&threads);
     if (!thread)

@@ -119,7 +119,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Adds the process's timer, in reserve, to the timers of the two threads. */
+/* Counts the timers of the two threads, and the process's timer, which is in reserve. */
 enum { ALL_TIMERS = 3 };
 
 static int begin_sampled(void **state) {
@@ -150,8 +150,9 @@ static void here(ucontext_t *context) {
     getcontext(context);
 }
 
-/* Is marked as used: the linker knows a section with marked functions only where there is one. The
- * call is no jump: getcontext() returns to this function. */
+/* Is marked as used because the linker defines a section's bounds only if a function is in the
+ * section. The empty asm keeps the compiler from making the call a jump: getcontext() must return
+ * to this function. */
 __attribute__((used)) PROFILER_TIME static void in_work_of_ours(ucontext_t *context) {
     getcontext(context);
     __asm__ volatile("" : : : "memory");

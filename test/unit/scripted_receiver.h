@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Is a server that sends its prepared responses in turn, the last one for ever, and keeps the last
- * request. */
+/* Describes a server that sends its prepared responses in turn, repeats the last one for ever, and
+ * keeps the last request. */
 static struct server {
     int listener;
     int port;
@@ -90,8 +90,9 @@ static void stop_server(void) {
 
 static struct capture_api api;
 
-/* Opens a sender. `user` is what stands before the host; `headers` has the form of
- * OTEL_EXPORTER_OTLP_HEADERS. */
+/* Opens a sender. In the endpoint's URL, `user` precedes the host, and `query` follows the path.
+ * `headers` has the form of OTEL_EXPORTER_OTLP_HEADERS. `more` is one more variable; NULL: there is
+ * none. */
 static struct sender *open_with(const char *user, const char *query, const char *headers,
                                 const char *more) {
     static char endpoint[256];

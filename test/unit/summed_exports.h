@@ -1,4 +1,4 @@
-/* Sums up exports for pprof that a test makes of samples. */
+/* Makes exports of samples that a test gives, and sums them up for pprof. */
 #ifndef OTELPROF_TEST_SUMMED_EXPORTS_H
 #define OTELPROF_TEST_SUMMED_EXPORTS_H
 

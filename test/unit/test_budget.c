@@ -1,5 +1,5 @@
-/* Tests what profiling may cost (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep the budget, step
- * by step, in programs whose costs follow a model. */
+/* Tests the limit on the cost of profiling (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep the
+ * budget, step by step, in programs whose costs follow a model. */
 #include "unit.h"
 
 #include "clock.h"
@@ -10,11 +10,12 @@
 static const uint64_t SECOND = NANO_PER_SECOND;
 enum { PERCENT = 10000 }; /* in millionths */
 
-/* Models a program: what it does in a second, and what profiling it costs. */
+/* Models a program: its work in a second, and the prices of profiling that work, in ns of CPU time
+ * for each sample. `delay` is in ns. */
 struct program {
     double processors;
     double helper; /* share of a processor */
-    double tick;   /* the most CPU samples a second */
+    double tick;   /* the most CPU samples in a second of CPU time */
     double cpu_price;
     double objects; /* objects allocated in a second, of two sizes in equal numbers */
     double sizes[2];
@@ -54,7 +55,7 @@ static struct sampling_cost cost_of_allocations(const struct program *p, double 
     return cost_of(samples, p->alloc_price, 2 * each, each * (p->sizes[0] + p->sizes[1]));
 }
 
-/* Returns the overhead that is seen in `nano` ns at those settings. */
+/* Returns the overhead that profiling has in `nano` ns at these settings. */
 static struct overhead run(const struct program *p, uint64_t nano,
                            const struct settings_values *at) {
     const double seconds = (double)nano / 1e9;
@@ -251,7 +252,7 @@ static void without_a_limit_nothing_is_lowered(void **state) {
     assert_true(is_as_set(&s));
 }
 
-/* --- what is not lowered --- */
+/* --- costs that lower no rate --- */
 
 static void default_rates_are_not_lowered(void **state) {
     (void)state;
@@ -269,7 +270,8 @@ static void default_rates_are_not_lowered(void **state) {
     }
 }
 
-/* The first samples are dear: 5 ms spent on them are no reason to lower rates. */
+/* Takes samples that are dear at first: a cost of less than 5 ms in all (BUDGET_BURST_NANO) is no
+ * reason to lower rates. */
 static void a_burst_is_no_reason(void **state) {
     (void)state;
     struct program p = {
@@ -337,9 +339,9 @@ static void rates_return_where_the_program_does_four_times_as_much(void **state)
     assert_true(is_as_set(&s));
 }
 
-/* Runs a program that other processes keep from running, so that each sample costs more, and that
- * has its processor back before the last minutes are forgotten. Nothing had been lowered at its
- * full use, so nothing stays lowered there. */
+/* Runs a program on its own processor, then starves it, so that each sample costs more and rates
+ * are lowered, and then gives the processor back before the budget has forgotten the time of full
+ * use. At full use the costs had lowered no rate, so all rates return. */
 static void rates_return_where_a_starved_program_has_its_processor_back(void **state) {
     (void)state;
     const struct program whole = {.processors = 1, .tick = 250, .cpu_price = 40000};
@@ -363,8 +365,9 @@ static void rates_return_where_a_starved_program_has_its_processor_back(void **s
     }
 }
 
-/* Runs a program for which the configured rates are too costly at its full use: it gets them back
- * with its processor once at most, as nothing tells before that they are too costly. */
+/* Runs a program that loses its processor and gets it back, again and again. The configured rates
+ * are too costly at its full use. They return with the processor the first time, when this is not
+ * known yet, and never again. */
 static void rates_stay_lowered_where_they_were_too_costly(void **state) {
     (void)state;
     struct program starved = busy;
@@ -400,7 +403,7 @@ static void cpu_time_of_minutes_ago_counts(void **state) {
     assert_false(is_as_set(&s));
 }
 
-/* A program that other processes keep from running uses less likewise. */
+/* Halves the CPU time that the program uses, as other processes do that keep it from running. */
 static void a_program_that_uses_half_of_what_it_used_has_half_of_the_budget(void **state) {
     (void)state;
     struct program p = busy;
@@ -432,7 +435,7 @@ static void a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone(voi
     }
 }
 
-/* An interval may be longer than all that is remembered. */
+/* Runs intervals that are longer than the time for which the budget remembers CPU time. */
 static void a_long_interval_forgets_earlier_cpu_time(void **state) {
     (void)state;
     struct program idle = {

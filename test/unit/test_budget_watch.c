@@ -7,7 +7,7 @@
 
 static const uint64_t SECOND = NANO_PER_SECOND;
 
-/* Is CLOCK_MONOTONIC, which advances where a test says so. */
+/* Holds the time of CLOCK_MONOTONIC, which only the test advances. */
 static uint64_t now_nano = 1000000000000;
 
 static long fake_syscall(long number, const long a[6]) {
@@ -31,7 +31,8 @@ static void without_lowered_rates_no_poll_is_planned(void **state) {
     control_close(control);
 }
 
-/* Makes samples dear before the first check, and in every second from then on. */
+/* Opens the control after samples have cost 20 ms. Each spend() then makes them cost a fifth of one
+ * more second. */
 static struct control *open_dear(struct capture_api *api, const char *const *environment) {
     *api = fake_capture(environment);
     fake.costs[SAMPLING_ALLOCATIONS] = (struct sampling_cost){20000000, 20000, 20000, 2000000};
@@ -58,7 +59,8 @@ static void costly_first_rates_are_checked_soon(void **state) {
     control_close(control);
 }
 
-/* Gives the child's capture side the rates that its parent's were lowered to. */
+/* Acts as a child whose capture side still has the lowered rates of its parent: control_open() sets
+ * the configured ones. */
 static void a_child_begins_at_the_rates_that_are_set(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
@@ -113,7 +115,7 @@ static void set_interval(struct control *control, int bytes) {
     assert_true(fake.settings.alloc_interval >= (uint64_t)bytes);
 }
 
-/* The first interval is short, and the helper begins in it. */
+/* Has the helper begin in the first interval, which is short. */
 static void the_start_of_the_helper_is_not_its_share_of_an_interval(void **state) {
     (void)state;
     struct capture_api api =
@@ -131,8 +133,9 @@ static void the_start_of_the_helper_is_not_its_share_of_an_interval(void **state
     control_close(control);
 }
 
-/* Seconds of samples that cost 40 of the 50 ms that the budget has, while a client requests an
- * export each second; the process's own interval is a minute. */
+/* Runs ten seconds in which samples cost 40 of the 50 ms that the budget has, while a client
+ * requests an export each second, which costs the helper `request_nano`; the process's own interval
+ * is a minute. Returns true if rates are lowered. */
 static bool is_lowered_by_requests(uint64_t request_nano) {
     struct capture_api api = fake_capture((const char *const[]){
         "OTEL_PROFILER_MAX_OVERHEAD=50", "OTEL_PROFILE_EXPORT_INTERVAL=60000", NULL});
@@ -158,7 +161,8 @@ static void exports_on_request_count_before_the_interval_ends(void **state) {
     assert_true(is_lowered_by_requests(300 * (uint64_t)NANO_PER_MILLI));
 }
 
-/* Time goes by in which samples cost a fifth of it, or nothing; what is due is done. */
+/* Advances the clock by `nano` ns, of which samples take a fifth if they are dear, and otherwise
+ * nothing. Polls if a poll is due. */
 static void go_by(struct control *control, uint64_t nano, bool are_dear) {
     now_nano += nano;
     if (are_dear) {
@@ -200,7 +204,8 @@ static void a_costly_rate_set_shortly_before_a_check_is_checked_again(void **sta
     control_close(control);
 }
 
-/* Keeps the exporter's thread from checking again and again without end. */
+/* Lifts the limit while a check is due: otherwise the exporter's thread would check again and again
+ * without end. */
 static void a_lifted_limit_ends_the_checks(void **state) {
     (void)state;
     static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";

@@ -1,5 +1,5 @@
-/* Tests the step from bytes to a rule, for tables that no linker writes but a broken file may
- * have. */
+/* Tests the step from bytes to a rule, with tables that no linker writes, but that a broken file
+ * may have. */
 #include "unit.h"
 
 #include "unwind/cfi.h"
@@ -67,8 +67,8 @@ static void tables_need_not_be_aligned(void **state) {
     }
 }
 
-/* Counts offsets beyond 64 bits, which are nonsense, modulo 2^64. A result that cannot be a rule
- * gives no rule. */
+/* Reads offsets beyond 64 bits, which are nonsense: they count modulo 2^64. A result that does not
+ * fit a rule gives none. */
 static void offsets_wrap(void **state) {
     (void)state;
     static const char least[] = "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f";
@@ -85,9 +85,8 @@ static void offsets_wrap(void **state) {
     assert_int_equal(rule_of(&t, 0).cfa_offset, -2);
 }
 
-/* Reads what SBCL's call_into_lisp says of itself: it has pushed the frame of another stack as its
- * own.
- */
+/* Reads the tables of SBCL's call_into_lisp, which has pushed the frame of another stack as its
+ * own. */
 static void the_frame_above_a_saved_rbp_is_a_rule(void **state) {
     (void)state;
     const struct tables t = make("\x78", 1, "\x0f\5\x76\0\x06\x23\x10\x86\2", 9);

@@ -1,5 +1,5 @@
-/* Tests a change of the whole capture side's settings: what the helper harvests and exports
- * then. */
+/* Tests changes of the whole capture side's settings: the samples and the times that the helper
+ * then harvests. */
 #include "unit.h"
 
 #include "capture.h"
@@ -20,7 +20,8 @@ static const struct config config = {.max_stack_depth = DEPTH,
 static struct log quiet;
 static struct capture_api api;
 
-/* Starts without the sampling signal, and with a heap, though malloc is not ours here. */
+/* Starts capture without the sampling signal, and with a live heap, although this test has no
+ * malloc of the profiler's. */
 static int start(void **state) {
     (void)state;
     struct config without = config;
@@ -151,7 +152,8 @@ static void a_thread_follows_a_version_once(void **state) {
     assert_true(capture_follow_settings(profiler_tls.thread));
 }
 
-/* The objects that were known at that time are not those that are live now. */
+/* Frees an object while the type is off: once the type is on again, only the other object is live.
+ */
 static void live_objects_are_in_no_harvest_while_the_type_is_off(void **state) {
     (void)state;
     struct live_object object;
@@ -189,7 +191,7 @@ static void a_type_that_is_off_records_nothing(void **state) {
     assert_true(profiler_tls.thread->beyond > UINT64_MAX / 2);
 }
 
-/* Turns CPU time off 1,000 ns after the thread's last sample. */
+/* Turns CPU time off 1,000 ns after the thread's last sample. Returns the calling thread. */
 static struct thread_state *turned_off(void) {
     struct thread_state *const thread = profiler_tls.thread;
     const uint64_t used = thread_cpu_nano();
@@ -223,14 +225,16 @@ static void the_next_harvest_has_the_time_until_it_was_turned_off(void **state) 
     assert_true(charged_nano(thread, thread_cpu_nano()) >= thread->last_cpu_nano);
 }
 
-/* The visitor reads names and merges samples, for each of perhaps thousands of threads. */
+/* Checks that a change of signals does not wait for the visitor, which reads names and merges
+ * samples, perhaps for thousands of threads. */
 static void no_visit_makes_a_change_of_signals_wait(void **state) {
     (void)state;
     struct thread_state *const thread = turned_off();
     harvest();
     assert_int_equal(seen.of[SAMPLE_CPU], 1);
     assert_false(seen.moving);
-    atomic_store(&sampler.wait_timed_out, true); /* the end of any change of ours resets it */
+    atomic_store(&sampler.wait_timed_out, true); /* the end of each change of the profiler's resets
+                                                  * this flag */
     harvest();
     assert_int_equal(seen.of[SAMPLE_CPU], 0);
     assert_true(atomic_exchange(&sampler.wait_timed_out, false));
@@ -262,7 +266,7 @@ static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
     assert_true(seen.nano == 1000);
 }
 
-/* Reads a configuration file while the program runs. */
+/* Changes settings during a pause, as a watched configuration file may. */
 static void a_pause_outlasts_other_changes(void **state) {
     (void)state;
     assert_true(capture_pause(true));

@@ -1,5 +1,5 @@
 /* Tests a context that its thread changes while another thread reads it. The test replaces
- * safe_read(), so the thread's change comes in the middle of a read, or behind it. */
+ * safe_read(), so that the change comes in the middle of a read, or after it. */
 #include "unit.h"
 
 #include "arch_machine.h"

@@ -1,5 +1,5 @@
-/* The samples of children that end before they have a helper: what a child writes its parent reads,
- * and whatever else a child writes there harms nobody. */
+/* Tests the samples of children that end before they have a helper: the parent reads the samples
+ * that a child has written, and no other bytes that a child writes do harm. */
 #include "unit.h"
 
 #include "record/child_samples.h"
@@ -15,7 +15,7 @@ static struct python_functions *functions; /* no interpreter is there */
 static struct child_copy copies[CHILD_SLOTS];
 static uint64_t stack[2]; /* two addresses in this program's code */
 
-/* Lists what was visited last. */
+/* Holds the samples of the last visit. */
 static struct seen {
     uint32_t count;
     uint64_t frames; /* sum of the words of all frames */
@@ -61,7 +61,7 @@ static void add_once(void) {
     add_stack(stack, 2);
 }
 
-/* Runs `live` in a forked child that ends then. Returns the child's id. */
+/* Runs `live` in a forked child, which then ends. Returns the child's id. */
 static uint32_t fork_child(void (*live)(void)) {
     const uint32_t parent = (uint32_t)getpid();
     const pid_t pid = fork();
@@ -81,7 +81,8 @@ static uint32_t fork_child(void (*live)(void)) {
     return (uint32_t)pid;
 }
 
-/* Takes all children that have ended. Returns their number. */
+/* Takes the samples of all children that have ended, into `seen`. Returns the number of children;
+ * *last is the last one. */
 static uint32_t take_all(struct ended_child *last) {
     static uint64_t rooms[CHILD_SLOTS][CHILD_SLOT_BYTES / 8];
     uint32_t count = 0;
@@ -224,7 +225,7 @@ static void a_slot_has_room_for_so_many_stacks(void **state) {
     const uint64_t nano = child_samples_find_ended(any_has_ended);
     assert_int_equal(take_all(&child), 1);
     assert_in_range(seen.count, 100, CHILD_SLOT_BYTES / 64);
-    assert_int_equal(nano, seen.count * 10 * CPU_NANO); /* what is not there is not counted */
+    assert_int_equal(nano, seen.count * 10 * CPU_NANO); /* a sample without room is not counted */
 }
 
 static void add_what_has_no_name(void) {
@@ -290,7 +291,8 @@ static void write_ones(void) {
     memset(slots, 0xff, sizeof *slots);
 }
 
-/* Has a slot of its own, whose numbers and records are anything. */
+/* Runs in a child: takes a slot, then fills the heads and records of all slots with random words.
+ * Two of three slots keep their owner, the others get a changed one. */
 static void write_anything(void) {
     struct child_slots *const slots = shared_memory();
     if (!slots)
@@ -321,7 +323,8 @@ static void whatever_a_child_writes_is_read_and_freed(void **state) {
     assert_int_equal(seen.count, 2);
 }
 
-/* Returns `pages` pages; the page after them cannot be read. */
+/* Maps `pages` pages, and a page after them that cannot be read. Returns the end of the readable
+ * pages. */
 static char *guarded_pages(size_t pages) {
     const size_t size = (size_t)sysconf(_SC_PAGESIZE);
     char *const memory =
@@ -390,7 +393,7 @@ static void names_are_read_within_their_bytes(void **state) {
         assert_false(child_samples_name(copies, frame_interned(FRAME_CHILD, number, 0), &named));
 }
 
-/* An export cannot express such values. */
+/* Reads values that an export cannot express, each in one record: the record is left out. */
 static void impossible_values_are_left_out(void **state) {
     (void)state;
     static const double wrong[] = {-1, 1e300, 9007199254740992.0, 0.0 / 0.0, 1.0 / 0.0};

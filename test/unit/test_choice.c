@@ -1,4 +1,5 @@
-/* Tests which programs are profiled: by name, by path, by the name they were started by. */
+/* Tests which programs are profiled: by name, by path, or by the name under which they were
+ * started. */
 #include "unit.h"
 
 #include "process/eligibility/choice.h"
@@ -38,7 +39,8 @@ static void the_default_list(void **state) {
         {"/tini", "/tini", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/opt/tini-static-amd64", "/opt/tini-static-amd64", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/usr/bin/dumb-init", "dumb-init", CHOICE_EXCLUDED_BY_DEFAULT},
-        /* users' own programs, whatever their names */
+        /* systemd's programs in the system's folders; then users' own programs, whatever their
+         * names */
         {"/usr/lib/systemd/systemd", "/sbin/init", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald",
          CHOICE_EXCLUDED_BY_DEFAULT},
@@ -167,7 +169,7 @@ static void this_process(void **state) {
     assert_non_null(strstr(program.started_by, "test_choice"));
     assert_int_equal(choice_of_this_process("", "test_ch*", &program, path, size), CHOICE_EXCLUDED);
     (void)choice_of_this_process("", "x", &program, little, sizeof little);
-    assert_string_equal(program.file, ""); /* a part of a path would name another program */
+    assert_string_equal(program.file, ""); /* a path is kept as a whole or not at all */
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
-/* The chunks of the threads' tables: what they are charged, and why there is none. */
+/* Tests the chunks of the threads' tables: their charge, and the reasons for which a chunk is
+ * refused. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -10,7 +11,7 @@ enum { PART = 4 /* tables get this part of the room */ };
 
 static struct chunk_pool pool;
 
-/* Takes a chunk while the kernel maps nothing more. */
+/* Takes a chunk while the kernel refuses to map memory. */
 static uint32_t take_without_memory(void) {
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);

@@ -1,4 +1,4 @@
-/* Compares pieces of code that replace each other with a naive twin: the last piece is found. */
+/* Compares a map of code, in which later pieces replace earlier ones, with a naive twin. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -26,7 +26,7 @@ static void check(struct code_map *map, const struct piece *all, int count) {
     }
 }
 
-/* Adds the pieces in one batch, in several, and in batches of one. */
+/* Adds the pieces in one batch, in several, and in batches of one: a lookup ends a batch. */
 static void the_last_piece_is_there(void **state) {
     (void)state;
     uint64_t random = 7;
@@ -62,7 +62,7 @@ static void ranges_without_code_are_left_out(void **state) {
     code_map_free(&map);
 }
 
-/* Adds many more pieces than a batch holds, of which no two overlap. */
+/* Adds pieces until the map refuses one. No two of them overlap. */
 static void pieces_without_end_end(void **state) {
     (void)state;
     struct code_map map = {0};

@@ -145,7 +145,8 @@ static void a_leaf_without_a_frame_record(void **state) {
           {11, RULE_CODE_SP, 8, FP_SAME, 0}, {12, RULE_RECORD, 0, FP_LOST, 0});
 }
 
-/* call die; then another function: push %rbp; mov %rsp,%rbp; pop %rbp; ret */
+/* `code`: sub $24,%rsp; call die; then another function: push %rbp; mov %rsp,%rbp; pop %rbp; ret.
+ * `padded`: call die; a nop that aligns; ret */
 static void another_function_follows_a_call_that_does_not_return(void **state) {
     (void)state;
     static const uint8_t code[] = {0x48, 0x83, 0xec, 0x18, 0xe8, 0,    0,   0,
@@ -155,7 +156,8 @@ static void another_function_follows_a_call_that_does_not_return(void **state) {
     CHECK(padded, {0, RULE_RECORD, 0, FP_LOST, 0});
 }
 
-/* switch: jmp *%rax is no tail call; jmp *0(%rip) is, and so is one behind an epilogue. */
+/* Distinguishes jumps: jmp *%rax in a switch is no tail call; jmp *0(%rip) is one, and so is a jump
+ * after an epilogue. A jump to itself has no rule. */
 static void jumps_to_somewhere(void **state) {
     (void)state;
     static const uint8_t in_switch[] = {0x3e, 0xff, 0xe0};
@@ -168,7 +170,7 @@ static void jumps_to_somewhere(void **state) {
     CHECK(forever, {0, RULE_RECORD, 0, FP_LOST, 0});
 }
 
-/* sub %rax,%rsp (of a variable size); ...; lea -8(%rbp),%rsp; pop %rbx; pop %rbp; ret */
+/* sub %rax,%rsp (a variable size); lea -8(%rbp),%rsp; pop %rbx; pop %rbp; ret */
 static void a_frame_of_variable_size_is_left_by_its_frame_pointer(void **state) {
     (void)state;
     static const uint8_t code[] = {0x48, 0x29, 0xc4, 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3};

@@ -114,7 +114,7 @@ static void it_holds_above_a_bound(void **state) {
         {{80, 512, 0}, {79, 513}, true},
         {{80, 512, 0}, {81, 511}, true},
         {{80, 512, 0}, {79, 511}, false},
-        /* a value that is not known holds, where it counts */
+        /* an unknown value counts as above its bound, if it has one */
         {{80, 0, 0}, {-1, 0}, true},
         {{0, 512, 0}, {0, -1}, true},
         {{80, 0, 0}, {0, -1}, false},
@@ -128,7 +128,7 @@ static void it_holds_above_a_bound(void **state) {
         assert_int_equal(export_condition_holds(cases[i].bounds, cases[i].figures), cases[i].holds);
 }
 
-/* --- what this process does --- */
+/* --- the figures of this process --- */
 
 static uint64_t own_nano;
 
@@ -150,7 +150,7 @@ static struct export_condition opened(struct capture_api *api, const char *varia
     return export_condition_open(api);
 }
 
-/* Passes the length of the interval, so nothing depends on how fast this machine is. */
+/* Passes the length of the interval, so that the test does not depend on the machine's speed. */
 static void cpu_time_counts_from_one_export_to_the_next(void **state) {
     (void)state;
     struct capture_api api;

@@ -1,4 +1,4 @@
-/* Tests configuration files: which lines are taken, and what is logged about the others. */
+/* Tests configuration files: the lines that are taken, and the warnings about the others. */
 #include "unit.h"
 
 #include "config_file.h"

@@ -86,8 +86,8 @@ __attribute__((noinline)) static void contend(void) {
 
 /* --- the rate of samples --- */
 
-/* Makes `count` contentions of `delay` ns, one each `gap` ns from `*now` on. Returns what the
- * samples stand for. */
+/* Makes `count` contentions of `delay` ns, one each `gap` ns from `*now` on. Returns the number of
+ * contentions that the samples stand for. */
 static double sampled(uint64_t *now, int count, uint64_t delay, uint64_t gap) {
     double stands_for = 0;
     for (int i = 0; i < count; i++, *now += gap)
@@ -147,8 +147,8 @@ static void the_interval_comes_back_when_they_are_few_again(void **state) {
     assert_int_equal(thread->contention.interval, INTERVAL);
 }
 
-/* Makes contentions for two seconds, with the settings published again after each of them, or
- * not. */
+/* Makes contentions for two seconds; `changes`: turns the type off and on again after each of them.
+ * Returns the number of samples. */
 static int samples_in_two_seconds(bool changes) {
     enum { DELAY = 1000000, GAP = 10000 };
     uint64_t now = NANO_PER_SECOND;
@@ -260,7 +260,8 @@ static void work_of_the_profilers_own_is_not_measured(void **state) {
     assert_int_equal(atomic_load(&thread->wait_slot.sequence), 0);
 }
 
-/* Forks in a handler that runs during the wait: in the child this thread has another slot. */
+/* Acts as a fork in a handler that runs during the wait: in the child this thread has another slot.
+ */
 static void another_slot_than_before_is_left_as_it_is(void **state) {
     (void)state;
     set_lock_interval(1);
@@ -272,7 +273,7 @@ static void another_slot_than_before_is_left_as_it_is(void **state) {
     assert_int_equal(seen.samples, 0);
 }
 
-/* Gives up the right to make system calls in a handler that runs during the wait. */
+/* Acts as a handler that runs during the wait and gives up the right to make system calls. */
 static void a_thread_that_has_left_meanwhile_records_nothing(void **state) {
     (void)state;
     set_lock_interval(1);

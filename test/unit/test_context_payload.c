@@ -1,6 +1,5 @@
-/* Tests what an application publishes about itself: plain values are taken, within bounds, and
- * nothing else.
- */
+/* Tests reading the attributes that an application publishes about itself: plain values are taken,
+ * within bounds, and nothing else. */
 #include "unit.h"
 
 #include "context_message.h"

@@ -1,4 +1,4 @@
-/* Tests what an export makes of threads' contexts: a link and labels. No entry is listed twice, no
+/* Tests how an export shows threads' contexts: as a link and labels. No entry is listed twice, no
  * hidden text is found elsewhere, and no unused entry is left in the dictionary. */
 #include "unit.h"
 
@@ -11,7 +11,7 @@ static const char trace[] = "trace id, 16 by";
 
 static struct key_names names;
 
-/* Holds the labels of one context; a call replaces those of the call before. */
+/* Holds the labels of one context until the next call of name_one(). */
 static struct merge named;
 
 static const struct exported_context *name_one(const struct sample_context *context,
@@ -269,7 +269,7 @@ static void labels_become_attributes_of_the_sample(void **state) {
     release(request);
 }
 
-/* Merges them because a receiver may require one sample for a stack, a link and a set of
+/* Merges such samples: a receiver may require one sample for a stack, a link and a set of
  * attributes. */
 static void contexts_that_differ_in_nothing_exported_are_one_sample(void **state) {
     (void)state;

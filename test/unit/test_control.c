@@ -1,5 +1,5 @@
-/* Tests what is profiled at present: the settings for capture are composed of the configuration,
- * requests and recordings. */
+/* Tests the settings in force: control composes them of the configuration, requests and recordings.
+ */
 #include "unit.h"
 
 #include "config_kind.h"
@@ -48,7 +48,7 @@ static struct settings_values in_force(void) {
 
 /* --- the list --- */
 
-/* Checks the columns that both lists have. */
+/* Compares the columns that the list of settables shares with the list of options. */
 static void the_list_agrees_with_the_configurations(void **state) {
     (void)state;
     static const struct {
@@ -104,7 +104,8 @@ static void every_variable_is_listed_as_the_environment_has_it(void **state) {
                                 "OTEL_PROFILER_CONDITION=none\n");
 }
 
-/* Lets the interval grow as the live heap does: a sample of an allocation stands for more bytes. */
+/* Acts as a live heap that has grown, and its interval with it: a sample of an allocation stands
+ * for more bytes. */
 static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_ALLOC_INTERVAL=8192"));
@@ -113,7 +114,8 @@ static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
     assert_non_null(strstr(list(), "OTEL_PROFILER_ALLOC_INTERVAL=131072\n"));
 }
 
-/* Puts otelprof_stop() before all settings, which are unchanged when the pause is over. */
+/* Checks that otelprof_stop() overrides the settings, and leaves them unchanged for the end of the
+ * pause. */
 static void a_profiler_that_the_program_stopped_is_listed_as_off(void **state) {
     (void)state;
     assert_non_null(strstr(list(), "OTEL_PROFILER_START=on\n"));
@@ -244,7 +246,7 @@ static void a_wrong_line_spoils_a_request(void **state) {
     assert_false(control_set(control, "OTEL_PROFILER_START=o\0f", 23, problem));
 }
 
-/* Serves HEAD, which may carry settings as GET does. */
+/* Checks lines as for a HEAD request, which may carry settings as GET does. */
 static void lines_are_checked_without_a_change(void **state) {
     static const char right[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_PROFILER_TYPES=heap";
     static const char wrong[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_NOTHING=1";
@@ -255,7 +257,7 @@ static void lines_are_checked_without_a_change(void **state) {
     assert_non_null(strstr(problem, "line 2"));
     assert_int_equal(in_force().cpu_frequency, 99);
     assert_int_equal(in_force().types, before);
-    /* nor does it count among the recordings, of which there may be 16 */
+    /* a check does not count as a recording, of which there may be 16 */
     for (int i = 0; i < 20; i++)
         assert_true(control_check(control, right, sizeof right - 1, problem));
     assert_int_not_equal(record(right), 0);
@@ -416,7 +418,7 @@ static void a_threshold_is_polled_once_a_second(void **state) {
     assert_true(control_next_poll(control) == UINT64_MAX);
 }
 
-/* The reply to a change lists what is in force: it says why that is not what was asked for. */
+/* Checks the reason that the reply to a change gives if sampling stays off against the request. */
 static void what_keeps_sampling_off_is_told(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_START=off\nOTEL_PROFILER_MAX_OVERHEAD=none"));
@@ -433,10 +435,11 @@ static void what_keeps_sampling_off_is_told(void **state) {
     assert_non_null(strstr(control_why_off(control), "otelprof_stop()"));
 }
 
-/* Lets them be in force once capture has taken them, soon after. */
+/* Has capture refuse the settings twice: they are in force only once capture has taken them. */
 static void settings_that_capture_refuses_are_tried_again(void **state) {
     (void)state;
-    assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* whose check comes a second later */
+    assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* with a limit, its check would be due a
+                                                          * second later */
     fake.settings_refused = 2;
     const uint64_t now = monotonic_nano();
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));

@@ -1,5 +1,5 @@
-/* Tests the watched file: its present lines hold, and only if no other user can have written them.
- * Needs two users: run by root, the test gives files to the other user with chown. */
+/* Tests the watched file: its present lines hold, but only if no other user can have written them.
+ * The test needs two users: root runs it, and gives files to the other user with chown. */
 #include "unit.h"
 
 #include "control/control_file.h"
@@ -152,7 +152,8 @@ static void a_second_change_within_a_tick_is_seen(void **state) {
     assert_string_equal(said(), ""); /* the line is logged once */
 }
 
-/* File systems count time in two seconds at most: then the file's times tell of each change. */
+/* Polls a file whose last change is older than two seconds, the coarsest tick of a file system:
+ * from then on the file's times show each change. */
 static void an_old_change_costs_one_call_a_check(void **state) {
     (void)state;
     clock_stands = true;
@@ -242,7 +243,7 @@ static void a_file_that_others_can_write_is_refused(void **state) {
     refused(others);
 }
 
-/* The identity of the file is the same before and after. */
+/* Repairs the folder alone: the identity of the file stays the same. */
 static void a_refused_file_is_taken_once_its_folder_is_repaired(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=off\n");
@@ -256,7 +257,7 @@ static void a_refused_file_is_taken_once_its_folder_is_repaired(void **state) {
     assert_false(says("warn: "));
     assert_false(control_file_poll(&file));
     assert_int_equal(chmod(path, 0646), 0);
-    refused(others); /* and again, because it is refused again */
+    refused(others); /* the refusal is logged again */
     unlink(path);
     assert_true(control_file_poll(&file));
     assert_false(control_file_poll(&file)); /* there is nothing to try again */
@@ -291,8 +292,9 @@ static void a_relative_path_is_refused(void **state) {
     assert_int_equal(chdir("/"), 0);
 }
 
-/* Checks a ConfigMap's folder, whose mode lets every user write, and which is mounted read-only.
- * Runs in a child, which has mounts of its own. */
+/* Polls a file in a ConfigMap's folder, whose mode lets every user write, and which is mounted
+ * read-only. Runs in a child, which has mounts of its own. Returns 1 if the file's line holds, 0 if
+ * not, 77 if this machine allows no mounts. */
 static int look_at_mount(unsigned long more) {
     if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0)
         return 77;

@@ -1,4 +1,4 @@
-/* Tests the search for OpenTelemetry's C++ API in what is loaded. */
+/* Tests the search for OpenTelemetry's C++ API in the loaded objects. */
 #include "unit.h"
 
 #include "capture/symbols/loader_state.h"
@@ -42,7 +42,7 @@ static int keep_first(struct dl_phdr_info *object, size_t size, void *unused) {
     return 1;
 }
 
-/* Stands in front of libc's. While the other thread is inside the loader, visits the first object
+/* Replaces libc's function. While the other thread is inside the loader, visits the first object
  * alone, as a caller that wants the counters does: libc's function would wait for the list's lock.
  */
 int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
@@ -81,7 +81,8 @@ static void the_list_is_not_visited_while_another_thread_loads(void **state) {
     search.adds = 0;
     const int before = atomic_load(&lists);
     assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_PREVENTED);
-    assert_int_equal(atomic_load(&lists), before + 1); /* for the counters, of the first object */
+    assert_int_equal(atomic_load(&lists), before + 1); /* one visit of the first object, for the
+                                                        * counters */
     atomic_store(&inside, 2);
     pthread_join(thread, NULL);
     assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_DONE);

@@ -133,7 +133,8 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Counts the thread's timers: the process's timer is the one in reserve. */
+/* Returns the number of timers that run and send this signal. The process's timer is in reserve,
+ * and does not run. */
 static int running(int signal) {
     int count = 0;
     for (int id = 0; id < TIMERS; id++)
@@ -196,8 +197,9 @@ static void a_thread_that_starts_meanwhile_has_a_timer(void **state) {
 
 /* --- a timer begins while the program takes the signal ---
  *
- * From then on the signal has the program's action, or ends the process by default. Each expiry is
- * one too many, however soon the timer is deleted. The kernel here refuses to arm the timer. */
+ * From then on the signal has the program's action, or ends the process by default. Even one expiry
+ * does harm, however soon the timer is deleted. The kernel of this test refuses to arm such a
+ * timer. */
 
 static void take_signal(void) {
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
@@ -229,7 +231,8 @@ static void nor_does_the_helper(void **state) {
 static void turn_off(void);
 static void turn_on(void);
 
-/* Ends the process, which does not wait for ever until it may move the timers. */
+/* Has the program take the signal while one thread arms the timer of another. The move must not
+ * wait for ever for the thread that arms. */
 static void nor_a_thread_that_another_arms(void **state) {
     (void)state;
     turn_off();
@@ -245,7 +248,8 @@ static void pause_where_no_timer_is_deleted(void) {
     pause_thread();
 }
 
-/* A timer that could only be stopped could still be armed. */
+/* Pauses a thread where the kernel deletes no timer, but only stops it: the thread could still arm
+ * a stopped timer. */
 static void nor_a_thread_that_pauses_where_no_timer_is_deleted(void **state) {
     (void)state;
     end_thread();
@@ -308,8 +312,8 @@ static void the_process_timer_stops_too(void **state) {
     assert_int_equal(atomic_load(&timers.process), PROCESS_TIMER_OFF);
 }
 
-/* The kernel may have given an expiry to another thread before the timer was stopped: as a signal
- * that is not ours it would end the process. */
+/* Delivers an expiry that the kernel gave to another thread before the timer was stopped: if the
+ * sampler did not accept it as its own, it would end the process. */
 static void the_last_expiry_of_the_interval_timer_is_ours(void **state) {
     (void)state;
     siginfo_t info = {.si_signo = SIGPROF, .si_code = SI_KERNEL};

@@ -39,7 +39,8 @@ static struct crash_start start_of(uint64_t executable, uint64_t pid, int64_t at
     return start;
 }
 
-/* Starts as a process does. */
+/* Judges a start, and records the start or the pause, as a process does at its start. Returns the
+ * verdict. */
 static enum crash_verdict starts(uint64_t executable, uint64_t pid, int64_t at) {
     const struct crash_start own = start_of(executable, pid, at);
     const enum crash_verdict verdict = crash_record_judge(&record, &own, look);

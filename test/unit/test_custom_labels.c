@@ -1,4 +1,4 @@
-/* Reads labels of the custom-labels libraries, as they leave them and as they should not. */
+/* Tests reading labels of the custom-labels libraries, both intact and damaged ones. */
 #include "unit.h"
 
 #include "context/custom_labels.h"

@@ -1,5 +1,5 @@
-/* Tests OpenTelemetry's declarative configuration: what each key does, and what is logged where a
- * file is wrong. */
+/* Tests OpenTelemetry's declarative configuration: the effect of each key, and the warnings about a
+ * wrong file. */
 #include "unit.h"
 
 #include "declare/declaration.h"
@@ -341,7 +341,8 @@ static void a_file_that_is_no_configuration_refuses_the_process(void **state) {
     assert_string_equal(said(), "");
 }
 
-/* Refuses because the second meaning might turn the profiler off, or name what is to be hidden. */
+/* Refuses such a file because its second meaning might turn the profiler off, or name values to
+ * hide. */
 static void a_file_that_can_be_read_in_two_ways_refuses_the_process(void **state) {
     (void)state;
 #define OURS(lines) HEAD "distribution:\n  otelprof:\n" lines

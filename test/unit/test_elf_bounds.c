@@ -1,4 +1,5 @@
-/* Tests that a file's claims are compared with what is possible, before memory or time is spent. */
+/* Tests that the reader checks a file's claims against the possible before it spends memory or
+ * time. */
 #include "unit.h"
 
 #include "symbolize/elf_file.h"
@@ -63,7 +64,8 @@ static int forget_file(void **state) {
     return 0;
 }
 
-/* Opens a copy of the file's bytes: the opener owns the bytes. */
+/* Opens a copy of the file's bytes, which the opener owns, with `more` zeros after them. Returns
+ * false if the file is refused. */
 static bool opens_with(size_t more) {
     void *const bytes = calloc(1, sizeof *file + more);
     memcpy(bytes, file, sizeof *file);
@@ -111,7 +113,8 @@ static void one_symbol_table_is_read_once(void **state) {
 
 enum { LARGE = 1500000, STEP = 7919 /* no divisor of LARGE */, LOOKED_UP = 1000 };
 
-/* Fills the table of symbols with so many functions, in no order; the caller frees the table. */
+/* Makes a table of LARGE - 1 functions, in no order, and describes it in the section headers. The
+ * caller frees the table. */
 static Elf64_Sym *many_symbols(void) {
     Elf64_Sym *const symbols = calloc(LARGE, sizeof *symbols);
     assert_non_null(symbols);

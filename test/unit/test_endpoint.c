@@ -1,4 +1,5 @@
-/* Tests where exports go: endpoints of HTTP, gRPC and sockets, and what becomes of wrong ones. */
+/* Tests where exports go: to endpoints of HTTP, gRPC and sockets; and the handling of wrong ones.
+ */
 #include "unit.h"
 
 #include "parsed_config.h"
@@ -103,7 +104,8 @@ static void a_socket_is_an_endpoint_of_http(void **state) {
     }
 }
 
-/* Leaves the scheme out: other variables request TLS, and "insecure" has the last word. */
+/* Gives sockets, which have no scheme: certificates request TLS, and the variables named INSECURE
+ * overrule them. */
 static void tls_through_a_socket_is_asked_for(void **state) {
     (void)state;
 #define V(rest) "OTEL_EXPORTER_OTLP_" rest
@@ -237,7 +239,6 @@ static void an_endpoint_that_does_not_fit_is_said_to_be_too_long(void **state) {
     assert_string_equal(config.endpoint, "http://localhost:4318/v1development/profiles");
 }
 
-/* Adds the mappings to an object that must be there. */
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints),

@@ -97,8 +97,8 @@ static void five_profiles_in_order(void **state) {
 
 /* --- the live heap --- */
 
-/* Counts the profiles of the live heap in an interval of `count` samples, and those of them that
- * are empty. */
+/* Exports an interval of `count` samples. Sets *all to the number of its profiles of the live heap,
+ * and *empty to the number of its empty profiles. */
 static void snapshots(struct profile_exporter *exporter, const struct capture_api *api,
                       const struct harvest_sample *samples, size_t count, size_t *all,
                       size_t *empty) {
@@ -151,7 +151,8 @@ static void an_emptied_heap_is_said_once(void **state) {
     }
 }
 
-/* Counts a heap as unknown if memory was too short to merge it, and not as empty. */
+/* Checks that a heap is not reported as empty if memory was too short to merge it, or if its type
+ * was turned off. */
 static void a_heap_that_is_not_known_is_not_empty(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
@@ -324,7 +325,8 @@ static void nothing_is_sent_without_samples(void **state) {
     assert_null(export.protobuf.bytes);
 }
 
-/* Masks ids and times: beyond these, equal input gives equal bytes. */
+/* Masks the profiles' ids, which differ in each export: beyond these, equal input gives equal
+ * bytes. */
 static void equal_input_gives_equal_bytes(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);

@@ -1,4 +1,4 @@
-/* Tests that under a limit of memory an export is made only if there is room for one like the
+/* Tests that under a memory limit an export is made only if there is room for one as large as the
  * last. */
 #include "unit.h"
 
@@ -14,7 +14,7 @@ static uint64_t frames[MANY][DEPTH];
 static struct harvest_sample samples[MANY];
 static int harvests;
 
-/* Leaves the first export enough memory for any. */
+/* Returns enough memory for any first export, and ROOM from then on. */
 uint64_t memory_room(void) {
     return harvests ? ROOM : UINT64_MAX;
 }

@@ -32,7 +32,8 @@ static int remove_folder(void **state) {
     return chdir("/") == 0 ? system(command) : -1;
 }
 
-/* Reads the file into `content`; "(none)" if there is no file. */
+/* Returns the file's text, which is in `content` until the next call; "(none)" if there is no file.
+ */
 static const char *read_back(const char *path) {
     FILE *const file = fopen(path, "r");
     if (!file)
@@ -136,6 +137,8 @@ static void one_writer_at_a_time(void **state) {
     close(other);
 }
 
+/* Sets the limit on the size of files: the kernel writes the bytes that fit below it, and refuses
+ * the rest with SIGXFSZ. */
 static void set_limit(rlim_t bytes) {
     struct rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);
@@ -150,8 +153,7 @@ static void count_signal(int number) {
     signals++;
 }
 
-/* Sets a limit: the kernel writes what fits below it, and refuses the rest with a signal. */
-/* Blocks a signal as the helper does, which writes the files. */
+/* Blocks a signal, as the helper does, the thread that writes the files. */
 static void block(int number) {
     sigset_t one;
     sigemptyset(&one);
@@ -257,7 +259,7 @@ static int lines_in_log(void) {
     return lines;
 }
 
-/* Acts as a nearly full disk, which takes the small exports and refuses the large ones. */
+/* Acts as a nearly full disk, which takes small exports and refuses large ones in turns. */
 static void coming_and_going_is_not_told_for_ever(void **state) {
     (void)state;
     const char *const environment[] = {"OTEL_PROFILER_FILE=changing/profiles", NULL};
@@ -397,7 +399,7 @@ static void a_reader_that_is_gone_is_no_signal(void **state) {
     file_export_close(file);
 }
 
-/* Opens a file as the program does, which gets descriptor 1. */
+/* Puts a file of the program at descriptor 1, as a program does that closes standard output. */
 static void another_file_on_the_descriptor_is_left_alone(void **state) {
     (void)state;
     struct file_export *const file = open_on_pipe();

@@ -27,7 +27,7 @@ static void suspend_first(const struct capture_api *api) {
     fake.request = REQUEST_STOP;
 }
 
-/* Exports once for a process that began `age` ago, by the steady clock; `json` receives the
+/* Exports once for a process that began `age` ns ago, by the steady clock; `json` receives the
  * export. */
 static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size) {
     static const uint64_t frame = 4096;
@@ -112,7 +112,8 @@ static void an_end_in_the_middle_of_the_start_is_no_lack_of_memory(void **state)
     assert_true(log_bytes_without_lock(REQUEST_TIMEOUT) > 0);
 }
 
-/* Waits for an export that would be due within the hour without the request. */
+/* Waits for the export that the program wants. Without the request it would be due only after an
+ * hour. */
 static int wait_until_made(uint64_t deadline) {
     assert_true(deadline <= monotonic_nano() + 2 * second || fake.exports_made == 7);
     (void)fake_wait(deadline);

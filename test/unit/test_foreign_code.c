@@ -84,10 +84,10 @@ static void a_fibre_is_walked_to_its_end(void **state) {
 
 /* --- the ends of stacks that others lay out (stack_end.h) --- */
 
-/* Does what boost.context does, and what Go does, without either: a stack is entered by
- * enter_by_*(top), which returns when the function on the stack calls leave_stack(). None of this
- * code has unwind information, and the code that is like Go's is in the middle of a block without
- * any. */
+/* Enters stacks as boost.context and Go do, without either of them: enter_by_trampoline(top) and
+ * enter_as_goroutine(top) enter the stack, and return when the function on that stack calls
+ * leave_stack(). None of this code has unwind information, and the code that is like Go's is in the
+ * middle of a block without any. */
 void enter_by_trampoline(void *top);
 void enter_as_goroutine(void *top);
 void leave_stack(void);
@@ -173,9 +173,8 @@ static void a_goroutine_that_calls_c_on_the_threads_stack_is_whole(void **state)
     assert_true(fibre.frames[3] == (uintptr_t)goroutine_calls - 1);
 }
 
-/* Sets registers and stack as they would be in the C code that on_thread_stack calls, without a
- * frame of its own.
- */
+/* Walks from the C code that on_thread_stack calls, which has no frame of its own: sets registers
+ * and stack as they would be there. */
 static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_t rbp) {
     uint64_t registers[REGISTER_COUNT] = {0};
     uintptr_t words[8] = {(uintptr_t)goroutine_calls_c};
@@ -190,8 +189,8 @@ static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_
     return end;
 }
 
-/* Code without frame pointers holds any number in rbp. The walk follows it to another stack only if
- * that memory looks like one. */
+/* Puts any number into rbp, as code without frame pointers does. The walk follows it to another
+ * stack only if that memory looks like a stack. */
 static void a_frame_pointer_to_no_stack_is_not_followed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -248,7 +247,7 @@ static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
     assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
 }
 
-/* Leaves no memory above the stack pointer, as a wild stack pointer would. */
+/* Walks a stack above which no memory is mapped, as with a wild stack pointer. */
 static void a_stack_that_ends_in_nothing_is_left(void **state) {
     (void)state;
     char *const memory =
@@ -351,7 +350,8 @@ static void on_trap(int number, siginfo_t *info, void *context) {
         step.first_wrong = (unsigned)offset;
 }
 
-/* Is written in assembler, so that its unwind information is right at each instruction. */
+/* Calls the code with the processor's trap flag set: a SIGTRAP follows each instruction. Is written
+ * in assembler, so that its unwind information is right at each instruction. */
 __asm__(".text\n"
         ".type call_with_trap, @function\n"
         "call_with_trap:\n"
@@ -461,8 +461,8 @@ static void a_block_of_generated_code_in_an_object_is_crossed(void **state) {
     step_through((uintptr_t)code_in_a_gap);
 }
 
-/* A return address counts only behind a call: here a jump enters the same code, and leaves
- * something else on the stack. */
+/* Fills the stack with addresses that no call has left there. The walk follows a return address
+ * only if a call precedes it in the code. */
 static void a_return_address_behind_no_call_is_not_followed(void **state) {
     (void)state;
     uint64_t words[64];

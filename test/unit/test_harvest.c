@@ -410,7 +410,7 @@ static void an_unregistered_thread_is_counted_once(void **state) {
 
 /* --- modules --- */
 
-/* Is a library of libc's own that no other object loads. */
+/* Names libraries of glibc that no other object loads. */
 static const char library_name[] = "libanl.so.1";
 static const char other_library_name[] = "libutil.so.1";
 

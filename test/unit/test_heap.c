@@ -79,8 +79,9 @@ static void *sift(void *arg) {
     return arg;
 }
 
-/* Counts an object before it is inserted: if it were counted afterwards, its removal might come
- * first. Its address would then count for ever, or displace a neighbour's, whose free is missed. */
+/* Adds and frees objects while another thread removes each object. The filter counts an object
+ * before the table has it: otherwise its removal might come before the count. Its address would
+ * then count for ever, or displace a neighbour's, whose free is missed. */
 static void the_filter_knows_an_object_before_the_table(void **state) {
     (void)state;
     pthread_t other;
@@ -122,7 +123,8 @@ static void turn_stack_store(void) {
     stack_store_flip(&heap.stacks, carry_nothing, NULL);
 }
 
-/* Flips the store twice meanwhile: the reference is one into the same arena again. */
+/* Flips the store twice before an object is put back: its reference then leads into the same arena
+ * again, but to no stack of its own, so the object is dropped. */
 static void an_object_that_is_put_back_has_its_own_stack(void **state) {
     (void)state;
     struct live_object object;
@@ -280,9 +282,10 @@ static void live_bytes_are_those_of_the_table(void **state) {
     assert_true(bytes > objects * OBJECT - MAX_LIVE && bytes < objects * OBJECT + MAX_LIVE);
 }
 
-/* --- fork --- */
+/* --- a resize --- */
 
-/* Forks while another thread changes an object; in the child that thread does not exist. */
+/* Resizes an object. The sample still stands for as many objects, and its bytes change with its
+ * size. */
 static void a_resized_object_weighs_as_before(void **state) {
     (void)state;
     struct live_object object = {.objects = 2.5, .size = 10, .bytes = 25};
@@ -290,6 +293,8 @@ static void a_resized_object_weighs_as_before(void **state) {
     assert_true(object.size > 3.5 && object.size < 4.5);
     assert_int_equal(object.bytes, 10);
 }
+
+/* --- fork --- */
 
 static void a_child_is_not_in_the_middle_of_thinning(void **state) {
     (void)state;

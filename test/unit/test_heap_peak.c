@@ -1,5 +1,5 @@
-/* Tests the live heap at its peak: when the helper is woken, what is kept, and when it is read, by
- * a clock that the test sets. */
+/* Tests the live heap at its peak: the wakes of the helper, the peak that is kept, and the times at
+ * which it is read, by a clock that the test sets. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -31,7 +31,8 @@ static void ring(void) {
 static uint64_t now;
 static uint64_t reading_takes;
 
-/* Is read before and after the table. */
+/* Returns the time, which each call advances by `reading_takes`: the clock is read before and after
+ * the table. */
 static uint64_t clock_of_test(void) {
     const uint64_t told = now;
     now += reading_takes;
@@ -93,7 +94,7 @@ static void a_small_heap_does_not_wake_the_helper(void **state) {
     assert_true(heap_peak_next_poll(&peak) <= now);
 }
 
-/* Wakes a busy helper no more often than this. */
+/* Grows the heap tenfold in small steps: each growth of 5 % wakes the helper once. */
 static void each_five_percent_wake_once(void **state) {
     (void)state;
     for (uint64_t bytes = PEAK_FIRST_BYTES; bytes < 10 * (uint64_t)PEAK_FIRST_BYTES; bytes += 64)
@@ -167,7 +168,8 @@ static void only_a_higher_one_replaces_it(void **state) {
     assert_int_equal(sums_of(2)->bytes, 3 * (uint64_t)PEAK_FIRST_BYTES);
 }
 
-/* Finds both an object that is freed and one that takes its place elsewhere. */
+/* Visits an object that is freed during the visit, and one that takes its place: the two were never
+ * live at once. */
 static void objects_that_were_never_live_at_once_are_no_peak(void **state) {
     (void)state;
     const uint64_t bytes = 4 * (uint64_t)PEAK_FIRST_BYTES;
@@ -182,7 +184,7 @@ static void objects_that_were_never_live_at_once_are_no_peak(void **state) {
     assert_int_equal(peak.kept.bytes, bytes);
 }
 
-/* Frees most of the peak while it is read. */
+/* Frees most of a second peak while it is read. */
 static void the_rest_of_a_higher_peak_does_not_replace_it(void **state) {
     (void)state;
     const struct live_object left = {.objects = 1, .bytes = PEAK_FIRST_BYTES, .stack = 2};

@@ -1,5 +1,5 @@
-/* Tests what the application's threads request of the helper: to be suspended, and to end. No
- * helper works here; the test does a helper's work while the others sleep. */
+/* Tests the requests of the application's threads to the helper: to suspend, and to end. No helper
+ * works here; the test does a helper's work while the other threads sleep. */
 #include "unit.h"
 
 #include "idle_helper.h"
@@ -118,7 +118,7 @@ static void a_helper_that_does_not_respond_stays(void **state) {
     assert_int_equal(atomic_load(&helper.state), HELPER_WORKS);
 }
 
-/* Calls exit() on another thread, while this one waits. */
+/* Acts as another thread that calls exit() while this one waits. */
 static void exit_meanwhile(void) {
     atomic_store(&helper.request, REQUEST_STOP);
     atomic_store(&helper.state, HELPER_DONE);
@@ -165,7 +165,7 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
     assert_int_equal(fake_sleep.sleeps, 0);
 }
 
-/* The helper's thread still exists. */
+/* Suspends a helper at rest, whose thread still exists. */
 static void a_helper_at_rest_ends_and_is_not_resumed(void **state) {
     (void)state;
     is_done();

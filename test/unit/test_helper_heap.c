@@ -41,7 +41,8 @@ static void each_object_is_in_the_filter(void **state) {
     assert_false(helper_heap_holds(&helper_heap));
 }
 
-/* The parent's helper had reserved the heap's addresses, and had not opened their counters yet. */
+/* Acts as a child of a fork that came when the parent's helper had reserved the heap's addresses,
+ * but had not opened their counters yet. */
 static void a_child_forked_while_the_heap_is_opened_opens_its_own(void **state) {
     (void)state;
     const pid_t child = fork();
@@ -79,7 +80,8 @@ static void release_the_lock(void) {
     atomic_store(&helper_heap.lock, 0);
 }
 
-/* Keeps the lock for good: a thread that waited for it would never end. */
+/* Frees objects as a thread of the program, while the test keeps the lock: if the thread waited for
+ * it, it would never end. */
 static void *free_as_the_program(void *which) {
     char **const mine = which;
     for (int i = 0; i < OBJECTS; i++) {
@@ -179,7 +181,7 @@ static void go_on(void) {
     helper_heap_free(kept);
 }
 
-/* Leaves the lock to another profiler thread; in the child there is no such thread. */
+/* Forks while another profiler thread holds the lock: in the child there is no such thread. */
 static void a_child_goes_on(void **state) {
     (void)state;
     kept = helper_heap_take(100, 1);

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* Is set for the helper: each of its sleeps is counted instead of slept. */
+/* If this is set, the helper's sleeps are counted, and no thread sleeps. */
 static bool watches_sleeps;
 static uint32_t before_sleep; /* a request of another thread, within the call that would sleep */
 static int sleeps;
@@ -99,7 +99,8 @@ static void remove_other(void *arg, int descriptor, unsigned ready) {
     assert_true(served_add(&set, &again));
 }
 
-/* The first to be served closes the second, and opens another that gets its number. */
+/* Serves a descriptor whose function removes the second one and registers its number again, as for
+ * another file. */
 static void a_reused_descriptor_is_polled_again(void **state) {
     (void)state;
     const struct served_descriptor one = {first[0], POLLIN, remove_other, &set};
@@ -116,7 +117,7 @@ static void a_reused_descriptor_is_polled_again(void **state) {
     assert_int_equal(calls, 2);
 }
 
-/* Closes the descriptor in another thread: poll() would report it ready for ever. */
+/* Closes a watched descriptor, as another thread may: poll() would report it ready for ever. */
 static void a_closed_descriptor_is_served_no_more(void **state) {
     (void)state;
     const int copy = dup(first[0]);

@@ -1,5 +1,5 @@
-/* Tests which thread is reported to hold the mutex that a thread waits for, in the course of a
- * wait. The test is the helper, and writes into the mutex what glibc would. */
+/* Tests which thread is reported as the holder of a mutex in the course of a wait. The test acts as
+ * the helper, and writes owners into the mutex as glibc would. */
 #include "unit.h"
 
 #include "waiting_thread.h"
@@ -69,7 +69,7 @@ static int start(void **state) {
     return recorder_is_ready(DEPTH) ? 0 : -1;
 }
 
-/* Its slot shows a wait until its hook has returned. */
+/* Gives the mutex to the waiter, whose slot shows a wait until its hook has returned. */
 static void a_thread_that_got_the_mutex_did_not_wait_for_itself(void **state) {
     (void)state;
     mutex.__data.__owner = ANOTHER;

@@ -1,4 +1,4 @@
-/* Tests what distinguishes two samples, from the table of a thread to the message. */
+/* Tests the properties that distinguish two samples, from the table of a thread to the message. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -49,7 +49,7 @@ static void a_context_is_kept_once(void **state) {
                      COUNT * (56 + 8) + 56 + 56 + 6 * 8);
 }
 
-/* Adds nothing for its link and the types of its frames. */
+/* Checks the size of samples in the table: links and types of frames take no further bytes. */
 static void a_sample_takes_56_bytes_and_8_for_a_frame(void **state) {
     (void)state;
     enum { COUNT = 100, FRAMES = 5 };
@@ -76,7 +76,8 @@ static struct capture_api start(struct harvest_sample *samples, size_t count) {
     return api;
 }
 
-/* Returns the one request that the fake's samples make. */
+/* Exports the fake's samples, and closes the exporter. Returns the request, which the caller
+ * releases. */
 static Request *exported(const struct capture_api *api) {
     struct profile_exporter exporter = open_exporter(api);
     const struct encoded_export export = export_once(&exporter, api);

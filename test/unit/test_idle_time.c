@@ -1,9 +1,10 @@
-/* Tests that an export tells of time in which nothing was sampled: by a profile without samples. */
+/* Tests that an export reports time in which nothing was sampled, by a profile without samples. */
 #include "unit.h"
 
 #include "decoded_export.h"
 
-/* Holds what a profile of an export says, in its order. */
+/* Describes one profile of an export. Lists of them have the export's order, and end with an empty
+ * one. */
 struct told {
     const char *type;
     uint64_t begin;
@@ -41,8 +42,8 @@ static void assert_told(const struct encoded_export *export, const struct told *
     release(request);
 }
 
-/* Exports an interval with one sample of `kind`, SAMPLE_KINDS: with none. Checks what is told;
- * NULL: nothing. */
+/* Exports an interval with one sample of `kind`, or with none if `kind` is SAMPLE_KINDS. Checks
+ * that the export has the expected profiles; NULL: there is no export. */
 static void interval(struct profile_exporter *exporter, const struct capture_api *api,
                      enum sample_kind kind, uint64_t start, uint64_t end,
                      const struct told *expected) {
@@ -118,7 +119,7 @@ static void turn_on(uint64_t now) {
     fake.on_since = now;
 }
 
-/* Nothing is known of time in which sampling was off. */
+/* Turns sampling off: nothing is known of the time until it is on again. */
 static void time_in_which_sampling_was_off_is_not_covered(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -148,8 +149,8 @@ static void time_is_covered_from_the_moment_that_sampling_is_turned_on(void **st
     interval(&exporter, &api, SAMPLE_KINDS, 4000, 5000, NULL);
 }
 
-/* A profile covers as much time as was sampled: its CPU time divided by that is the program's load.
- */
+/* Checks that a profile covers the time in which sampling was on: its CPU time divided by that time
+ * is the program's load. */
 static void samples_cover_the_time_in_which_sampling_was_on(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -167,7 +168,7 @@ static void samples_cover_the_time_in_which_sampling_was_on(void **state) {
              (struct told[]){{"samples", 3600, 4000, 1}, {0}});
 }
 
-/* The program calls otelprof_stop() before the helper has loaded this code. */
+/* Acts as a program that calls otelprof_stop() before the helper has loaded this code. */
 static void time_until_sampling_is_turned_off_early_is_covered(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -191,7 +192,8 @@ static void samples_of_the_interval_before_cover_no_time(void **state) {
              (struct told[]){{"samples", 2000, 2001, 1}, {0}});
 }
 
-/* Nothing else is known of it, and its time is not that of its parent's interval. */
+/* Exports a child that has ended. Its profile covers its life, not its parent's interval; no idle
+ * time is reported. */
 static void a_child_that_ended_covers_its_life(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -211,7 +213,8 @@ static void a_child_that_ended_covers_its_life(void **state) {
     merge_free(&child.merge);
 }
 
-/* A hole, in which exports were held back or sampling was off, is not told as covered. */
+/* Leaves holes between intervals, in which exports were held back or sampling was off: no export
+ * reports a hole as covered. */
 static void a_hole_between_idle_times_is_not_covered(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -251,8 +254,8 @@ static void a_divided_interval_tells_of_its_idle_time_once(void **state) {
     merge_free(&merge);
 }
 
-/* Its first part is empty here, as no CPU time was used, and the samples of its second part show
- * its time. */
+/* Divides an interval without CPU time: its first part is empty, and the samples of its second part
+ * show that its time was covered. */
 static void a_divided_interval_with_samples_is_not_idle(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
@@ -276,7 +279,8 @@ static void a_divided_interval_with_samples_is_not_idle(void **state) {
     merge_free(&merge);
 }
 
-/* Its CPU time is less than a sample's worth, and is exported with the next interval's. */
+/* Exports an interval whose CPU time is less than a sample's worth, so that the next export has
+ * it. */
 static void an_interval_whose_cpu_time_is_carried_on_is_covered(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
@@ -291,7 +295,8 @@ static void an_interval_whose_cpu_time_is_carried_on_is_covered(void **state) {
              (struct told[]){{"samples", 2000, 3000, 1}, {"samples", 1000, 2000, 0}, {0}});
 }
 
-/* A recording has it, and the receiver does not. */
+/* Reports idle time to a recording alone: the receiver has not seen it, so the next export to the
+ * receiver reports it again. */
 static void idle_time_that_was_told_alone_is_told_again_to_a_receiver(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);

@@ -1,4 +1,4 @@
-/* Tests which threads wait for work, and hardly do anything else. */
+/* Tests the recognition of threads that wait for work and do hardly anything else. */
 #include "unit.h"
 
 #include "clock.h"
@@ -57,7 +57,7 @@ static void waits_of_long_ago_count_no_more(void **state) {
     for (int i = 0; i < 100; i++)
         assert_true(waits(WAIT_COND, QUEUE, 10, now += 10));
     assert_false(waits(WAIT_SLEEP, ELSEWHERE, 10, now += 10));
-    now += 110; /* 110 ns of work */
+    now += 110; /* 110 s of work */
     assert_false(waits(WAIT_COND, QUEUE, 1, now += 1));
     bool is_idle = false;
     for (int i = 0; i < 60; i++)

@@ -16,7 +16,8 @@ static struct rule_cache rules;
 static _Atomic uintptr_t generated;
 static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
 
-/* Lists two functions for each native frame. */
+/* Holds an interpreter, of which list_two() lists two functions for each native frame, at the
+ * places `at`. */
 struct told {
     struct interpreter_frames frames;
     uintptr_t at[MAX_GROUPS];
@@ -32,7 +33,7 @@ static void list_two(struct interpreter_frames *frames, struct unwind *unwind) {
     frames->at = told->next < told->count ? told->at[told->next] : 0;
 }
 
-/* Finds that the function does not exist when it has been recorded. */
+/* Writes a frame, and then finds that there is no function: leaves the count as it was. */
 static void list_none(struct interpreter_frames *frames, struct unwind *unwind) {
     unwind->frames[unwind->count] = frame_interned(1, 1, 1);
     frames->at = 0;
@@ -60,7 +61,8 @@ static struct stack_range whole_stack(void) {
     return (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
 }
 
-/* Marks each level by a word on the stack, by which it is found. */
+/* Describes nested calls. Each level has a word on its stack, whose address is the place of its
+ * frames. */
 struct nest {
     struct told *told;
     uint32_t depth;

@@ -1,6 +1,5 @@
-/* Tests the list of the GDB JIT interface: the test is a compiler that reports two functions, and
- * lies.
- */
+/* Tests the list of the GDB JIT interface. The test acts as a compiler that reports two functions,
+ * and reports lies. */
 #include "unit.h"
 
 #include "arch_object.h"
@@ -30,7 +29,7 @@ struct entry {
     uint64_t size;
 };
 
-/* Is what a reader searches a module for, by this name. */
+/* Describes the head of the list: a reader searches modules for the variable of this name. */
 struct descriptor {
     uint32_t version;
     uint32_t action;
@@ -155,7 +154,7 @@ static void objects_are_read_up_to_a_size(void **state) {
     assert_false(read_list(&objects));
     assert_string_equal(name_at(&objects, CODE), "first"); /* the list before this one */
     make_list(NULL);
-    assert_true(read_list(&objects)); /* the next time it is read again */
+    assert_true(read_list(&objects)); /* the next call reads the list again */
     assert_string_equal(name_at(&objects, LINKED), "first");
     jit_objects_close(&objects);
     free(bytes);

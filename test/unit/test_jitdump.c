@@ -1,5 +1,5 @@
-/* Tests jitdump files: records of all sorts, files that grow, and how the process's own is
- * found. */
+/* Tests jitdump files: records of all sorts, files that grow, and the search for the process's own
+ * file. */
 #include "unit.h"
 
 #include "symbolize/jitdump.h"

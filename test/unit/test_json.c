@@ -25,8 +25,9 @@ typedef Opentelemetry__Proto__Common__V1__AnyValue AnyValue;
 typedef Opentelemetry__Proto__Common__V1__ArrayValue ArrayValue;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
 
-/* Holds a message with this one field set: to two items where the field is a list, integers at
- * their limit, bytes to fb ff. The names are OTLP's, not made by the code under test. */
+/* Lists messages with one field set each: to two items if the field is a list, integers at their
+ * limit, bytes to fb ff. The names in the JSON are OTLP's; the code under test has not made
+ * them. */
 static const struct field_case {
     const char *message;
     const char *field;
@@ -210,7 +211,8 @@ static const char *expected_json(const char *message, const char *field) {
     return NULL;
 }
 
-/* Checks each message that this one reaches, once. The messages live to the end of the process. */
+/* Checks each message type that this one reaches, once. The messages live to the end of the
+ * process. */
 static void check_all(const ProtobufCMessageDescriptor *descriptor,
                       const ProtobufCMessageDescriptor **seen, size_t *count, size_t *checked) {
     for (size_t i = 0; i < *count; i++)
@@ -355,8 +357,8 @@ static void base64_has_padding(void **state) {
     }
 }
 
-/* Nests values in lists in values ..., each pair two messages deep. `in_list`: in one more list.
- */
+/* Nests values in lists in values ..., each pair two messages deep; `in_list`: within one more
+ * list. Returns true if otlp_json() writes it. */
 static bool can_nest(size_t pairs, bool in_list) {
     AnyValue *const values = calloc(pairs + 1, sizeof *values);
     ArrayValue *const lists = calloc(pairs + 1, sizeof *lists);

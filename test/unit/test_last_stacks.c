@@ -1,4 +1,5 @@
-/* Tests where threads were last seen running: known between harvests and across them. */
+/* Tests the stacks that threads were last seen running on: they are known between harvests and
+ * across them. */
 #include "unit.h"
 
 #include "recorder_fixture.h"
@@ -13,7 +14,7 @@ static void see(void *arg, const struct sample *sample) {
     ++*(int *)arg;
 }
 
-/* Harvests as harvest.c does; returns how many records there were. */
+/* Harvests as harvest.c does. Returns the number of records. */
 static int harvest(void) {
     int count = 0;
     last_stacks_keep(&stacks, recorder.threads);

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* Is renamed in a copy of the object: test/Makefile. */
+/* These are our functions, which test/Makefile renames in a copy of their object. */
 size_t own_strnlen(const char *text, size_t most);
 char *own_stpcpy(char *to, const char *from);
 char *own_strchr(const char *text, int wanted);

@@ -1,7 +1,7 @@
-/* Tests what libc believes about the helper (libc_threads.h): that no such thread exists, only
- * while the kernel counts no other thread, or the helper's, and that one sleeps and stays asleep.
- * Otherwise libc would take and leave its locks, and the loader's, without waking a waiter, which
- * would then wait for ever. The test provides the kernel's count. */
+/* Tests whether libc takes the process for single-threaded beside the helper (libc_threads.h). libc
+ * may do so only while the kernel counts no other thread, or only the helper's, and the helper
+ * sleeps and stays asleep. Otherwise libc would take and release its locks, and the loader's,
+ * without waking a waiter, which would then wait for ever. The test provides the kernel's count. */
 #include "unit.h"
 
 #include "idle_helper.h"
@@ -31,7 +31,7 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
     return 0;
 }
 
-/* The tests end by themselves. */
+/* Registers nothing: the tests call the end themselves. */
 int atexit(void (*function)(void)) {
     (void)function;
     return 0;
@@ -63,7 +63,7 @@ const struct next_calls *next_library_calls(void) {
     return &calls;
 }
 
-/* Counts the helper's calls on a thread of its own, by the helper's state meanwhile. */
+/* Counts the helper's calls of malloc, by the helper's state during the call. */
 void *__libc_malloc(size_t size); /* NOLINT(bugprone-reserved-identifier) */
 static _Atomic int calls_while_it_waits, calls_while_it_works;
 
@@ -76,7 +76,7 @@ void *malloc(size_t size) {
 
 static struct {
     unsigned counted; /* threads that the kernel counts */
-    bool single;      /* what libc believes */
+    bool single;      /* libc takes the process for single-threaded */
 } threads;
 
 void libc_threads_finish_init(void) {
@@ -111,7 +111,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Makes a thread of that id exist for the kernel: this one. */
+/* Gives the helper the id of this thread, which exists for the kernel. */
 static void helper_is_there(void) {
     atomic_store(&helper.tid, (uint32_t)gettid());
 }
@@ -189,7 +189,8 @@ static void libc_stays_threaded_with_a_late_helper(void **state) {
     assert_false(threads.single);
 }
 
-/* An exit handler ends the last thread. The helper does so as well, and calls libc. */
+/* Ends the last thread in an exit handler. The helper ends as well, and calls libc meanwhile, so
+ * libc must count it. */
 static bool believed_while_it_ends;
 
 static void end_for_good(void) {
@@ -302,8 +303,8 @@ static void its_thread_does_not_end_by_itself(void **state) {
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
 }
 
-/* Calls malloc outside of the quiesce lock: a fork that has closed the lock would find the helper
- * at rest. */
+/* Lets the helper load outside of the quiesce lock, which calls malloc. The helper must not count
+ * as waiting then: a fork that has closed the lock would find it at rest. */
 static void it_calls_malloc_when_it_waits_no_more(void **state) {
     (void)state;
     pthread_t thread;

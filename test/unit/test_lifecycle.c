@@ -30,7 +30,7 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
     return 0;
 }
 
-/* The tests end by themselves. */
+/* Registers nothing: the tests call the end themselves. */
 int atexit(void (*function)(void)) {
     (void)function;
     return 0;
@@ -178,7 +178,8 @@ static void other_ends_wait_until_one_moment(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
-/* Runs each end in a signal handler, or an exit handler. */
+/* Ends the process again on the thread that is ending it, as a signal handler or an exit handler
+ * may. */
 static void ends_come_on_the_same_thread(void) {
     atomic_store(&fake_sleep.while_asleep, NULL);
     lifecycle_end_at_once();
@@ -233,7 +234,7 @@ static void a_child_of_vfork_ends_without_us(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ARMED);
 }
 
-/* The timer may expire during our last export, and has no handler any more. */
+/* Stops the interval timer for the last export: it has no handler any more, and may expire. */
 static void an_interval_timer_rests_meanwhile(void **state) {
     (void)state;
     interval_timer.left.it_value.tv_sec = 5;
@@ -326,7 +327,7 @@ static void a_child_that_ends_first_gets_one_for_its_last_export(void **state) {
     assert_int_equal(requested(), REQUEST_STOP);
 }
 
-/* The child may be in the middle of anything. */
+/* Ends a child at once: it may be in the middle of anything, so no helper is started. */
 static void a_child_that_ends_at_once_gets_none(void **state) {
     (void)state;
     become_a_child();
@@ -391,7 +392,8 @@ static void a_bare_copy_is_made_beside_a_helper_kept_out(void **state) {
     assert_false(lifecycle_before_bare_child());
 }
 
-/* A handler ends the process in the middle of a fork, whose locks the helper would wait for. */
+/* Ends the process in the middle of a fork, as a handler may: the helper would wait for the fork's
+ * locks. */
 static void an_end_within_a_fork_lets_the_helper_in(void **state) {
     (void)state;
     fork_handlers.prepare();

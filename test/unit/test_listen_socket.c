@@ -19,7 +19,7 @@ static char folder[] = "/tmp/otelprof-listen-XXXXXX";
 static struct listen_address address = {.is_unix = true};
 static struct listen_socket first, second;
 
-/* Is what the second process does at such a moment, once. */
+/* Acts as the second process at the named moment, once; NULL: the second process does nothing. */
 static void (*before_listen)(void);
 static void (*after_bind)(void);
 static void (*after_refusal)(void);
@@ -112,7 +112,7 @@ static int files(void) {
     return count;
 }
 
-/* Checks that closed sockets leave no file. */
+/* Closes both sockets. Returns the number of files that are left: 0 passes. */
 static int end(void **state) {
     (void)state;
     listen_socket_close(&first);
@@ -136,7 +136,7 @@ static int new_connection(void) {
     return connection;
 }
 
-/* Returns whether a connection to the path reaches the socket. */
+/* Returns true if a connection to the path reaches the socket. */
 static bool is_found(const struct listen_socket *it) {
     for (int taken; (taken = accept(it->descriptor, NULL, NULL)) >= 0;)
         close(taken); /* connections of processes that have checked the path */
@@ -232,8 +232,8 @@ static void a_name_has_a_bound(void **state) {
 
 static char left_path[LISTEN_PATH];
 
-/* Leaves a socket of that name, with an age in seconds; no process listens at it, unless
- * `descriptor` is to be kept. */
+/* Leaves a socket of that name, `seconds` old, at which no process listens. Sets *descriptor to it
+ * for the caller to close; closes it if `descriptor` is NULL. */
 static void leave(const char *name, int seconds, int *descriptor) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct timespec times[2];
@@ -252,7 +252,8 @@ static void leave(const char *name, int seconds, int *descriptor) {
     assert_int_equal(utimensat(AT_FDCWD, left_path, times, 0), 0);
 }
 
-/* Returns whether the file is there once another process has listened in the folder. */
+/* Returns true if the file at left_path is still there after another process has listened in the
+ * folder. */
 static bool outlives_another(void) {
     struct stat status;
     assert_int_equal(listen_socket_open(&first, &address), 0);
@@ -291,7 +292,7 @@ static void a_socket_aside_that_listens_stays(void **state) {
     assert_int_equal(unlink(left_path), 0);
 }
 
-/* Puts other files into the folder. */
+/* Leaves sockets with other names in the folder. */
 static void files_with_other_names_stay(void **state) {
     static const char *const names[] = {".otelprof-1",    ".otelprof--1",   ".otelprof-1-",
                                         ".otelprof-1-0x", ".otelprof-1-0g", ".otelprof-x-1",
@@ -388,8 +389,8 @@ static void what_may_be_something_else_stays(void **state) {
 
 static int renames;
 
-/* Happens before each rename: the second one is of the stale socket. Another process takes its
- * name. */
+/* Runs before each rename. The second one renames the stale socket: another process then puts its
+ * file in the socket's place. */
 static void a_listener_takes_the_name(void) {
     if (renames++ == 0) {
         before_rename = a_listener_takes_the_name;
@@ -412,7 +413,7 @@ static void a_listener_that_comes_behind_the_check_keeps_its_name(void **state) 
     assert_int_equal(unlink(left_path), 0);
 }
 
-/* Bounds what a folder of any size costs. */
+/* Bounds the cost of a folder of any size. */
 static void so_many_names_are_searched(void **state) {
     (void)state;
     leave(".otelprof-1-0", 3600, NULL);
@@ -431,9 +432,8 @@ static void slept_for_a_minute(void) {
     closedir(there);
 }
 
-/* Another process has removed the socket as a dead one: the first tries again, as where the place
- * is taken.
- */
+/* Has another process remove the socket as a dead one: the call fails as if the place were taken,
+ * and the caller tries again. */
 static void a_process_that_slept_before_it_listened_tries_again(void **state) {
     (void)state;
     after_bind = slept_for_a_minute;
@@ -462,7 +462,7 @@ static void the_later_of_two_heirs_leaves_the_place_to_the_earlier(void **state)
     assert_second_alone_is_there();
 }
 
-/* Holds also where no socket was there. */
+/* Checks this both with a dead socket in the place and without. */
 static void a_process_that_comes_behind_the_last_check_keeps_the_place(void **state) {
     for (int i = 0; i < 2; i++) {
         begin(state);
@@ -506,8 +506,8 @@ static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* Network file systems refuse a socket in differing ways, and an immutable folder in one of them.
- */
+/* Network file systems refuse a socket with one of these errors, and an immutable folder with
+ * EPERM. */
 static void a_file_system_without_sockets_is_named(void **state) {
     static const int errors[] = {EPERM, EOPNOTSUPP, ENOSYS};
     (void)state;

@@ -137,7 +137,7 @@ static void addresses_may_be_the_files(void **state) {
     assert_names();
 }
 
-/* Reads everything, and then finds that the object is not the requested one: what was made for it
+/* Reads everything, and then finds that the object is not the requested one: the memory of its file
  * is freed once. */
 static void another_object_is_none(void **state) {
     (void)state;
@@ -218,8 +218,7 @@ static void sizes_that_lie_are_refused(void **state) {
     assert_names();
 }
 
-/* Makes a file of these strings and symbols, in which no name ends or begins outside of the
- * file. */
+/* Reads strings and symbols that lie: no name begins or ends outside of the file. */
 static void strings_and_symbols_that_lie_name_nothing(void **state) {
     (void)state;
     object->symbols[2].st_name = UINT32_MAX;
@@ -235,7 +234,7 @@ static void strings_and_symbols_that_lie_name_nothing(void **state) {
     assert_string_equal(name_at(100), "");
 }
 
-/* Names an address of code never after data. */
+/* Looks up an address that only a symbol of data has: it has no name. */
 static void data_has_no_names(void **state) {
     (void)state;
     object->symbols[2].st_info = STT_NOTYPE;

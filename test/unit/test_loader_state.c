@@ -83,7 +83,7 @@ static void *enters(void *arg) {
     return NULL;
 }
 
-/* Returns whether the thread sleeps in futex(). */
+/* Returns true if the thread sleeps in futex(). */
 static bool waits_for_a_lock(int tid) {
     char path[64];
     int number = -1;

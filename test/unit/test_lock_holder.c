@@ -1,4 +1,5 @@
-/* Tests which thread holds a lock: read from locks that glibc itself has made and taken. */
+/* Tests finding the thread that holds a lock, mostly with locks that glibc itself has made and
+ * taken. */
 #include "unit.h"
 
 #include "wait/lock_holder.h"

@@ -1,5 +1,5 @@
-/* Log lines must never cost the program anything: not its life, not its time, not its errno, not
- * its files. */
+/* Tests that log lines cost the program nothing: not its life, not its time, not its errno, not its
+ * files. */
 #include "unit.h"
 
 #include "log.h"
@@ -61,7 +61,8 @@ static void a_level_silences_those_behind_it(void **state) {
         }
 }
 
-/* The first process logs the message; it is logged again once its cause was gone. */
+/* Logs a message in a child first: its parent then logs it for debugging only, and as a warning
+ * again once log_forget() was called because the cause has gone. */
 static void a_message_for_a_tree_is_logged_once_by_forked_processes(void **state) {
     (void)state;
     int status = -1;
@@ -155,7 +156,8 @@ static void a_reader_that_has_gone_does_not_end_the_program(void **state) {
     assert_int_equal(in_child(log_to_pipe_without_reader), 0);
 }
 
-/* Checks that a pending SIGPIPE of the program's own is still there afterwards. */
+/* Logs while a SIGPIPE of the program's own is pending. The exit status shows whether it still
+ * is. */
 static void log_with_sigpipe_pending(void) {
     sigset_t set;
     sigemptyset(&set);

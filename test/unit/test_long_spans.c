@@ -42,7 +42,7 @@ static void a_span_lasts_from_its_first_sample_to_its_last(void **state) {
     assert_int_equal(length(&table, 1), 0);
 }
 
-/* Holds two traces that have one span id. */
+/* Records spans of two traces that have one span id. */
 static void a_span_is_known_by_both_of_its_ids(void **state) {
     (void)state;
     struct span_table table = {0};
@@ -178,8 +178,8 @@ static void samples_of_long_spans_alone_are_left(void **state) {
     long_spans_close(&spans);
 }
 
-/* Lasts long on two threads together, and on neither alone; a sample without a time belongs to the
- * span as well. */
+/* Makes a span that lasts long on two threads together, and on neither alone. A sample without a
+ * time belongs to the span as well. */
 static void a_span_may_pass_from_thread_to_thread(void **state) {
     (void)state;
     const struct sample_context context = span(1);
@@ -269,8 +269,8 @@ static void spans_without_room_are_counted(void **state) {
 
 /* --- in an export --- */
 
-/* Names the contexts twice: for clients before samples are removed, and again, so that those that
- * remain have their own link. */
+/* Names the contexts twice: for clients before samples are removed, and again, so that the
+ * remaining samples have their own links. */
 static void remaining_samples_keep_their_links(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);

@@ -23,7 +23,7 @@ static void make_group(const char *name, uint64_t limit_mib, uint64_t usage_mib)
     say(name, "memory.current", usage_mib * mib);
 }
 
-/* Returns three digits of the nearness. */
+/* Returns the nearness in thousandths. */
 static unsigned nearness_of(const char *groups) {
     return (unsigned)(1000 * memory_limit_of_groups(mount, groups).nearness + 0.5);
 }
@@ -38,7 +38,8 @@ static void nine_tenths_of_a_limit_are_near(void **state) {
     assert_int_equal(nearness_of("0::/a\n"), 500);
 }
 
-/* Leaves more of a small limit: an export takes megabytes, whatever the limit is. */
+/* Checks that a larger part of a small limit is left: an export takes megabytes, whatever the limit
+ * is. */
 static void of_a_small_limit_more_is_left(void **state) {
     (void)state;
     make_group("a", 48, 36);
@@ -193,7 +194,7 @@ static void it_exports_again_after_a_fall(void **state) {
     assert_true(follows(&alarm, 1));
 }
 
-/* Usage falls and rises each second, for an hour. */
+/* Lets usage fall and rise again every two seconds, for an hour. */
 static void a_process_at_its_limit_exports_ever_more_rarely(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();

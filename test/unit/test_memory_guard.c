@@ -146,7 +146,8 @@ static void measure_for_long(void *done) {
     *(bool *)done = true;
 }
 
-/* A malloc of the program's may call these functions, under its lock. */
+/* Measures a string for too long. The guard abandons this only where malloc is ours: a malloc of
+ * the program's may call such functions under its lock. */
 static void functions_for_strings_are_left_where_malloc_is_ours(void **state) {
     (void)state;
     const size_t size = 16 << 20;

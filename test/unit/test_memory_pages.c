@@ -1,4 +1,4 @@
-/* Memory that the helper reads by whole pages. */
+/* Tests memory that the helper reads by whole pages. */
 #include "unit.h"
 
 #include "symbolize/memory_pages.h"

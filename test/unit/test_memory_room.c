@@ -1,4 +1,5 @@
-/* Tests what limits of control groups leave, read from folders like the kernel's. */
+/* Tests the room that limits leave to the process: those of control groups, read from folders like
+ * the kernel's, and its own. */
 #include "unit.h"
 
 #include "control/memory_room.h"
@@ -43,7 +44,8 @@ static void pages_of_files_are_as_good_as_free(void **state) {
     assert_int_equal(memory_room_in(mount, "0::/f\n"), 400000);
 }
 
-/* Mounts as in a container that has its own group mounted, but not its own namespace of groups. */
+/* Acts as in a container that has its own group mounted, but has no namespace of groups of its
+ * own. */
 static void the_mount_may_be_of_the_group(void **state) {
     (void)state;
     make_group(".", "1000000\n", "300000\n");

@@ -1,5 +1,5 @@
-/* A snapshot that is updated in place: whatever comes, goes and is replaced, it says what a new one
- * and a full comparison say. */
+/* Tests that a snapshot that is updated in place equals one that a full comparison makes, whatever
+ * objects are loaded, unloaded and replaced. */
 #include "unit.h"
 
 #include "symbols/loader_state.h"
@@ -152,7 +152,7 @@ static const struct harvest_module *find(const char *name) {
     return NULL;
 }
 
-/* Between two looks one library goes, and another comes to its place. */
+/* Between two looks, unloads one library and loads another at its place. */
 static void another_at_the_same_address_is_another(void **state) {
     (void)state;
     change(0);
@@ -196,7 +196,8 @@ static void loading_and_unloading_takes_no_new_snapshot(void **state) {
     }
 }
 
-/* The helper, and visitors of a harvest, read it without a lock. */
+/* Changes the objects after a harvest has pinned the snapshot, which the helper and the visitors
+ * read without a lock. */
 static void the_snapshot_of_a_harvest_stays_as_it_is(void **state) {
     bool unloaded;
     (void)state;
@@ -226,9 +227,9 @@ static void a_child_forked_during_an_update_begins_anew(void **state) {
 }
 
 static atomic_int inside; /* the other thread is inside the loader */
-static atomic_int early;  /* looks at the list at that time */
+static atomic_int early;  /* visits of the list during that time */
 
-/* In front of libc's. */
+/* Replaces libc's function. */
 int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
     static int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
     if (!real) {

@@ -1,4 +1,4 @@
-/* Tests unwind tables of libraries that come and go: what was there at the start is fixed, and
+/* Tests unwind tables of libraries that come and go: the objects of the start are fixed, and
  * nothing is unmapped under a reader. */
 #include "unit.h"
 
@@ -15,7 +15,7 @@
 
 static struct modules modules;
 
-/* Is a library of libc's own that nothing needs at the start. */
+/* Names a library of glibc that the test program does not need at its start. */
 static const char *const library_path = "/usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so";
 
 static uintptr_t load(void **library) {
@@ -30,7 +30,8 @@ static uintptr_t load(void **library) {
 static atomic_int looks;
 static atomic_int open_looks; /* scans of the loader's list during which a signal could have come */
 
-/* Precedes libc's function: checks signals while the loader's list is read under the lock. */
+/* Replaces libc's function, and calls it: checks that signals are blocked while the loader's list
+ * is read under the lock. */
 int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
     int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
     void *const next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
@@ -42,7 +43,8 @@ int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
     return real(visit, data);
 }
 
-/* A signal's handler would wait for the helper, and the helper for the lock. */
+/* Checks that no handler can run under the lock: it would wait for the helper, and the helper for
+ * the lock. */
 static void no_signal_ends_the_process_under_the_lock(void **state) {
     sigset_t mask;
     (void)state;

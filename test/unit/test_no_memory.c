@@ -1,5 +1,5 @@
-/* Tests what becomes of an interval when memory runs out at any one moment and is there again: what
- * is kept is right, what is lost is counted, and an export is whole or not made. */
+/* Tests an interval in which memory runs out at any one moment and is there again: the values that
+ * are kept are right, the losses are counted, and an export is whole or not made. */
 #include "unit.h"
 
 #include "encode/contexts.h"
@@ -13,7 +13,7 @@
 void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_realloc(void *block, size_t size); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Is the number of calls until one fails; below 0: no call fails. */
+/* Holds the number of calls that succeed before one fails; below 0: no call fails. */
 static int calls_left = -1;
 
 static bool runs_out(void) {
@@ -49,7 +49,8 @@ static void visit_all(harvest_visit *visit, void *arg) {
     }
 }
 
-/* Returns the sum of what is kept. */
+/* Checks that no stack is there twice, or has the time of another. Returns the number of samples
+ * that are kept. */
 static uint64_t check_items(const struct merge *merge) {
     static bool seen[STACKS];
     uint64_t kept = 0;

@@ -1,4 +1,5 @@
-/* Tests what objects define, read from their tables, and compares with the loader's results. */
+/* Tests reading the definitions of objects from their tables, and compares them with the loader's
+ * results. */
 #include "unit.h"
 
 #include "symbols/next_symbol.h"

@@ -1,4 +1,5 @@
-/* Opens terminals as the sources open files. */
+/* Tests that no terminal becomes the controlling one of a process, if the sources open its path as
+ * a file. */
 #include "unit.h"
 
 #include "open_flags.h"
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Opens and closes a terminal's path. */
+/* Each of these functions opens a terminal's path and closes it. */
 static void by_process_file(const char *path) {
     process_file_close(process_file_open_path(path));
 }
@@ -28,7 +29,8 @@ static void without_the_flags(const char *path) {
     close(open(path, O_RDWR));
 }
 
-/* Returns true if the call gives the leader of a new session, which has no terminal, one. */
+/* Returns true if a process that leads a new session, without a terminal, has a controlling
+ * terminal after the call. */
 static bool gives_a_terminal(void (*opens)(const char *path)) {
     int status;
     const int manager = posix_openpt(O_RDWR | O_NOCTTY);

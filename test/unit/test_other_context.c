@@ -162,7 +162,8 @@ static void *push_and_pop(void *unused) {
     return unused;
 }
 
-/* A key without a letter takes no place; each other key has its own value. */
+/* Reads while the thread pushes and pops labels. Each key is "k" or equals its value, so a mixture
+ * of two labels would show. A label with an empty key takes no place. */
 static void no_half_of_a_label_is_read(void **state) {
     struct context_attribute label = {.key = NULL};
     pthread_t thread;

@@ -13,7 +13,8 @@ typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfiles
 static const struct otlp_profile_type type = {"samples", "count", "cpu", "nanoseconds", 77};
 static const uint8_t id[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-/* Closes the writer. protobuf-c alone would need as many bytes. */
+/* Packs and decodes the message, and closes the writer. Checks that protobuf-c itself would need as
+ * many bytes. The caller releases the request. */
 static Request *written(struct otlp_writer *writer) {
     size_t size;
     uint8_t *const bytes = otlp_writer_pack(writer, &size);

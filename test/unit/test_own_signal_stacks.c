@@ -35,7 +35,7 @@ static void each_slot_has_its_own(void **state) {
         for (uint32_t j = 0; j < i; j++)
             assert_true(tops[j] <= stack->low || tops[j] - OWN_SIGNAL_STACK_BYTES >= stack->high);
     }
-    for (uint32_t i = 0; i < NEIGHBOURS; i++) /* what lies beside a stack is not in it */
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) /* the bytes of a stack are none of the table's */
         assert_int_equal(own_signal_stacks_take(i)->high, tops[i]);
 }
 

@@ -207,7 +207,8 @@ static void abandoned_work_is_given_back_alone(void **state) {
     assert_int_equal(heap.runs.used, 0);
 }
 
-/* Keeps the objects of a forked child if a thread that it lacks was changing the heap. */
+/* Freezes the heap, as a forked child does if a thread that it lacks was changing the heap: the
+ * earlier objects stay. */
 static void frozen_objects_stay(void **state) {
     (void)state;
     static struct object frozen[SLOTS];

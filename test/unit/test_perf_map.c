@@ -50,7 +50,7 @@ static void replace(const char *text) {
     write_at(O_TRUNC, text, strlen(text));
 }
 
-/* Reads on, and returns the name. */
+/* Reads the file on, and returns the name at the address; "" if there is none. */
 static const char *name_at(struct perf_map *map, uint64_t address) {
     static char name[MAX_GENERATED_NAME];
     uint32_t number;
@@ -135,7 +135,8 @@ static void a_new_file_is_read_anew(void **state) {
     perf_map_close(&map);
 }
 
-/* Keeps the end of what was read: only the line itself shows the change. */
+/* Changes an early line, and keeps the last bytes that were read, by which the reader recognises
+ * the file: only the line itself shows the change. */
 static void a_line_that_changed_names_nothing(void **state) {
     (void)state;
     static const char end[] = "3000 10 a line that is longer than what is remembered of an end, "
@@ -147,7 +148,8 @@ static void a_line_that_changed_names_nothing(void **state) {
     assert_string_equal(name_at(&map, 0x1000), "one");
     write_at(0, "9000 10 six\n", 12);
     assert_string_equal(name_at(&map, 0x1000), "");
-    assert_string_equal(name_at(&map, 0x9000), "six"); /* a change that this name reveals */
+    assert_string_equal(name_at(&map, 0x9000), "six"); /* the read of the changed line has revealed
+                                                        * the change */
     perf_map_close(&map);
 }
 
@@ -190,7 +192,8 @@ static void only_our_own_file_is_read(void **state) {
     }
 }
 
-/* Reads some lines at a time, never those beyond the bound, and logs that once. */
+/* Reads a map with more lines than the bound, some of them at a time: never those beyond the bound.
+ * One read alone returns PERF_MAP_EXCESS. */
 static void a_map_without_end_ends(void **state) {
     (void)state;
     enum { LINES = 700000 };

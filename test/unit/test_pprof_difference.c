@@ -1,4 +1,4 @@
-/* Tests differences for pprof: the sum of a time, less what was there at its begin. */
+/* Tests differences for pprof: the sum over a time, minus the state at its beginning. */
 #include "unit.h"
 
 #include "encode/compress.h"
@@ -18,8 +18,8 @@ static int64_t value_of(const struct pprof_sum *sum, const uint64_t *frames, siz
     return all;
 }
 
-/* Subtracts what was live at the begin from what is live at the end; leaves out what was allocated
- * before. */
+/* Subtracts the objects that were live at the beginning from those that are live at the end; leaves
+ * out allocations before the beginning. */
 static void a_difference_of_the_heap_is_between_two_moments(void **state) {
     const struct harvest_sample before[] = {allocated(frames_a, 9, 900), live(frames_a, 3, 300)};
     const struct harvest_sample amid[] = {allocated(frames_b, 1, 7), live(frames_a, 3, 300),
@@ -55,7 +55,7 @@ static void objects_that_no_later_export_mentions_were_freed(void **state) {
     end(sum);
 }
 
-/* Subtracts nothing for a kind that counts a time alone. */
+/* Subtracts nothing for a kind that only sums up over a time. */
 static void a_difference_without_moments_begins_with_its_time(void **state) {
     const struct harvest_sample samples[] = {cpu(frames_a, 10000000)};
     const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
@@ -109,8 +109,8 @@ static void a_difference_counts_threads_by_their_stacks(void **state) {
     end(sum);
 }
 
-/* Writes nothing, whatever was missed: with the end alone all objects would seem to have been
- * freed. */
+/* Lacks the first moment, or the second, because an export was incomplete: then nothing is written.
+ * With the end alone all objects would seem to have been freed. */
 static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
     const struct harvest_sample samples[] = {live(frames_a, 3, 300)};
     const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};

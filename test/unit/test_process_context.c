@@ -1,6 +1,5 @@
-/* Tests what an application publishes about itself: read while it is there and whole, and never
- * trusted.
- */
+/* Tests reading the context that an application publishes about itself: the profiler reads it while
+ * it is there and whole, and never trusts it. */
 #include "unit.h"
 
 #include "context_message.h"
@@ -101,7 +100,8 @@ static void a_published_context_is_followed(void **state) {
     attributes_clear(&set);
 }
 
-/* Finds the context first while it is being written, or at a place of another kind. */
+/* Finds a context without its signature, of another version, or during a write, before it is
+ * complete. */
 static void an_unfinished_context_is_awaited(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
@@ -126,7 +126,8 @@ static void an_unfinished_context_is_awaited(void **state) {
     attributes_clear(&set);
 }
 
-/* Finds the context at its present place, even when no time is left for searching. */
+/* Finds a context that has moved, even before the next search is due. If a search has found none,
+ * no further search comes before its time. */
 static void a_moved_context_is_found(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
@@ -166,7 +167,8 @@ static void names_of_keys_are_there_while_they_are_published(void **state) {
     process_context_clear(&context);
 }
 
-/* A thread has keys by index: one search follows at once, and none in vain after that. */
+/* Expects a context, as for a thread that has keys by index: one search follows at once, and no
+ * other before its time until a context was found. */
 static void an_expected_context_is_searched_for_once(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet, .no_search_before = UINT64_MAX};
@@ -184,7 +186,8 @@ static void an_expected_context_is_searched_for_once(void **state) {
     withdraw(header);
     assert_true(process_context_update(&context, &set));
 
-    context.no_search_before = UINT64_MAX; /* found since: another context may follow */
+    context.no_search_before = UINT64_MAX; /* a context was found since the last search, so another
+                                            * may follow */
     header = publish(message_with("k", "v"));
     process_context_expect(&context);
     assert_true(process_context_update(&context, &set));
@@ -193,7 +196,8 @@ static void an_expected_context_is_searched_for_once(void **state) {
     attributes_clear(&set);
 }
 
-/* Is a publisher that writes all the time; every text consists of one letter, the same in all. */
+/* Describes a publisher that writes all the time. Every text repeats one letter, the same in all
+ * texts. */
 struct writer {
     struct header *header;
     struct message *message;
@@ -327,7 +331,8 @@ static void the_operator_wins_over_the_application(void **state) {
     resource_close(resource);
 }
 
-/* Some operators want to set it; a detected value may have to stay private. */
+/* Sets attributes to an empty value, as an operator may: a detected value may have to stay
+ * private. */
 static void the_operator_may_leave_a_value_empty(void **state) {
     (void)state;
     static const char *const environment[] = {

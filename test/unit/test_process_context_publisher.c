@@ -1,6 +1,5 @@
-/* Tests that our own reader reads what we publish about a process, and that it is gone when it is
- * taken back.
- */
+/* Tests that the profiler's reader finds the context that the profiler publishes about a process,
+ * and finds none once it is withdrawn. */
 #include "unit.h"
 
 #include "encode/process_context.h"

@@ -1,4 +1,5 @@
-/* Tests what the kernel reports about a process: its file, a real one and invented ones. */
+/* Tests reading the kernel's report about a process (/proc/PID/stat): a real one and invented
+ * ones. */
 #include "unit.h"
 
 #include "process/process_stat.h"

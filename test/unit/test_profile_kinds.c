@@ -1,5 +1,4 @@
-/* Tests that the list of profiles is consistent: what the exporter, the console and `otelprof`
- * assume about profile_kinds.def. */
+/* Tests the assumptions of the exporter, the console and `otelprof` about profile_kinds.def. */
 #include "unit.h"
 
 #include "harvest.h"

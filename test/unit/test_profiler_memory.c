@@ -6,7 +6,8 @@
 
 enum { PAGE = 65536 }; /* the largest page size of a kernel */
 
-/* Reads the flags of the mapping that begins at `memory` from /proc/self/smaps. */
+/* Reads the flags of the mapping that holds `memory` from /proc/self/smaps, as a line of text; ""
+ * if there is no such mapping. */
 static void read_flags(const void *memory, char *flags, int size) {
     char line[256];
     bool here = false;
@@ -38,7 +39,8 @@ static void it_is_in_small_pages(void **state) {
     profiler_memory_unmap(memory, size);
 }
 
-/* Makes four calls in all, and one mapping. */
+/* Takes parts of a mapping that was made ahead. A part that does not fit gets a mapping of its
+ * own. */
 static void parts_lie_in_the_mapping_made_ahead(void **state) {
     (void)state;
     profiler_memory_map_ahead(3 * PAGE, 0);
@@ -85,7 +87,7 @@ static void a_table_is_writable_where_it_was_opened(void **state) {
     profiler_memory_unmap(start, size);
 }
 
-/* Runs under a control group that leaves four steps of this table to the process. */
+/* Acts as under a control group that leaves four steps of this table to the process. */
 static void a_limit_of_memory_bounds_all_tables(void **state) {
     (void)state;
     const size_t size = 16 << 20;
@@ -103,7 +105,8 @@ static void a_limit_of_memory_bounds_all_tables(void **state) {
     profiler_memory_unmap(start, size);
 }
 
-/* An emulator may return success for MADV_WIPEONFORK and do nothing. */
+/* Acts as after a fork under an emulator that returns success for MADV_WIPEONFORK, but wipes
+ * nothing. */
 static void a_child_empties_memory_that_the_kernel_did_not_wipe(void **state) {
     (void)state;
     char *const memory = profiler_memory_map(PAGE);

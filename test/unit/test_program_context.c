@@ -1,5 +1,5 @@
-/* Tests that a sample of a thread gets what the program set for the thread: all of it, or nothing
- * of what is being changed. */
+/* Tests that a sample of a thread gets the context that the program has set for the thread: whole,
+ * or not at all while it is being changed. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -134,7 +134,7 @@ static void labels_are_a_stack(void **state) {
     assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
-/* Sets the span, and attributes, of another source. */
+/* Adds labels to a context with attributes of another source. */
 static void labels_are_added_to_the_attributes_of_another_source(void **state) {
     (void)state;
     memset(&read_context, 0, sizeof read_context);
@@ -164,7 +164,8 @@ static void bytes_behind_the_last_label_are_zero(void **state) {
         assert_int_equal(read_context.attributes[i], 0);
 }
 
-/* Counts the label, which pops as any other; the older value of its key is not valid any more. */
+/* Pushes labels that do not fit: each counts, and pops as any other does. It hides the older value
+ * of its key. */
 static void a_label_that_does_not_fit_is_not_there(void **state) {
     (void)state;
     char long_text[PROGRAM_TEXT_BYTES + 2];

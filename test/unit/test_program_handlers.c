@@ -79,7 +79,8 @@ static void a_handler_is_the_programs_again(void **state) {
     assert_int_equal(sigismember(&kernel.action.sa_mask, SIGCHLD), 0);
 }
 
-/* Sets the action before it is read, and between reading and setting it. */
+/* Has another thread set the action before program_handlers_unwrap() reads it, or between its read
+ * and its change. */
 static void what_another_thread_sets_meanwhile_stays(void **state) {
     static const struct sigaction others[] = {
         {.sa_handler = second, .sa_flags = SA_RESTART},
@@ -143,7 +144,7 @@ static void handlers_get_entries_once_cpu_time_is_sampled(void **state) {
     assert_ptr_equal(program_handlers_seen(NUMBER, &kernel.action).sa_handler, first);
 }
 
-/* Hooks wait until the sampling signal has changed, so they do for this, too. */
+/* Gives a handler its entry while hooks wait, as they wait for a change of the sampling signal. */
 static void a_handler_gets_its_entry_while_hooks_wait(void **state) {
     (void)state;
     give_entry_to((struct sigaction){.sa_handler = second});

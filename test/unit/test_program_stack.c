@@ -147,8 +147,8 @@ static void a_thread_that_runs_on_its_stack_keeps_it(void **state) {
     }
 }
 
-/* Sets stacks of the least size that end a little below the caller's frame, so on which our own
- * functions run, or between whose end and the caller they do. */
+/* Sets stacks of the least size, which end from 16 bytes to 8 KiB below the caller's frame: our own
+ * functions run on such a stack, or between its end and the caller. */
 static void *keeps_ours_above_a_small_one(void *unused) {
     enum { LEAST = 2048, STEP = 16, FARTHEST = 8192 };
     const stack_t none = {.ss_flags = SS_DISABLE};
@@ -214,7 +214,7 @@ static void a_stack_set_behind_us_stays(void **state) {
     on_a_thread(keeps_a_stack_set_behind_us, NULL);
 }
 
-/* Runs in a child of vfork(), which shares our memory with its parent. */
+/* Acts as in a child of vfork(), which shares the memory of its parent. */
 static void *sets_one_for_a_child_alone(void *unused) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const stack_t childs = in_room(ROOM);

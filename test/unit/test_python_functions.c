@@ -1,5 +1,5 @@
-/* Tests functions of Python by hand-made code objects: what is kept and reported of them, and what
- * they must not be mistaken for. test/differential/python_names.py compares with real
+/* Tests functions of Python, with hand-made code objects: their names, files and lines, and objects
+ * that must not be mistaken for them. test/differential/python_names.py compares with real
  * interpreters. */
 #include "unit.h"
 
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* Lists the offsets as 3.11 has them. */
+/* Lists the offsets of 3.11. */
 static const struct python_offsets offsets = {
     .type = 8,
     .var_size = 16,
@@ -314,8 +314,8 @@ static void a_full_table_refuses_functions_and_keeps_its_own(void **state) {
     end(functions);
 }
 
-/* Closes and opens the memory all the time on another thread: no moment lies between a check and
- * the read. */
+/* Makes the memory unreadable and readable again all the time, on another thread: it may change
+ * between a check and the read. */
 static void *opens_and_closes(void *arg) {
     const uintptr_t place = (uintptr_t)arg;
     while (!atomic_load(&has_read_enough)) {

@@ -1,5 +1,4 @@
-/* Tests what is taken from an interpreter's own table of offsets, and what is read of its
- * memory. */
+/* Tests taking offsets from an interpreter's own table, and reading its memory. */
 #include "python_tables.h"
 
 #include "frames/python_reader.h"

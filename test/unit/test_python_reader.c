@@ -1,5 +1,5 @@
-/* Tests how a walk copies an interpreter's memory: each page once, and what the thread's walk
- * before has read in one call at the beginning. */
+/* Tests how a walk copies an interpreter's memory: each page once, and in one call at the beginning
+ * the bytes that the thread's last walk has read. */
 #include "unit.h"
 
 #include "frames/python_reader.h"
@@ -63,7 +63,8 @@ static int byte_of(struct walk *walk, const uint8_t *address) {
     return python_read(&walk->reader, (uintptr_t)address, &byte, 1) ? byte : -1;
 }
 
-/* Maps a few pages, and has a walk read the byte in the middle of each. */
+/* Maps `count` pages, and has a walk read the byte in the middle of each. The caller unmaps the
+ * pages. */
 static uint8_t *pages_of_a_walk(struct python_page_sets *sets, size_t count) {
     uint8_t *const memory =
         mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

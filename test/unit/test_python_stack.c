@@ -49,7 +49,8 @@ static void a_run_without_functions_is_passed(void **state) {
     }
 }
 
-/* Up to 3.12 a greenlet's stack begins so, and no frame calls its first run. */
+/* Makes a _PyCFrame without frames, with which a greenlet's stack begins up to 3.12: no frame calls
+ * its first run. */
 static void a_cframe_without_frames_is_no_doubt(void **state) {
     (void)state;
     FOR_EACH_VERSION {
@@ -98,7 +99,7 @@ static void a_function_that_has_not_begun_is_at_its_beginning(void **state) {
     }
 }
 
-/* The interpreter calls __init__ by this code, whose name is its file's, too. */
+/* Makes the code by which the interpreter calls __init__: its name is its file's name, too. */
 static void the_interpreters_own_code_is_no_function(void **state) {
     (void)state;
     FOR_EACH_VERSION {
@@ -128,7 +129,8 @@ static void tags_of_pointers_do_not_count(void **state) {
 
 /* --- frames that are not believed --- */
 
-/* The native frame stays in the place of a group in doubt; the groups around it are listed. */
+/* Checks that the inner group is in doubt, so that its native frame stays, and that the outer group
+ * is listed. */
 static void assert_inner_is_left_out(void) {
     const struct walked walked = walk();
     assert_listed(&walked, 2, 1, 1);

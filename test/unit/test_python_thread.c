@@ -1,4 +1,4 @@
-/* Tests which thread state is the calling thread's: found without a call into the interpreter. */
+/* Tests finding the calling thread's thread state, without a call into the interpreter. */
 #include "unit.h"
 
 #include "frames/python_thread.h"
@@ -75,7 +75,7 @@ static void every_thread_has_its_own(void **state) {
     assert_ptr_equal(found, states[2]);
 }
 
-/* The program has ended the thread state, and its memory has another use. */
+/* Acts as a program that has ended the thread state, so that its memory has another use. */
 static void a_state_of_another_thread_is_not_believed(void **state) {
     (void)state;
     setup();
@@ -87,7 +87,7 @@ static void a_state_of_another_thread_is_not_believed(void **state) {
     assert_int_equal(own_state(), 0);
 }
 
-/* Begins Python again after its end: it makes another key. */
+/* Acts as a program that begins Python again after its end, with another key. */
 static void another_key_is_learned(void **state) {
     pthread_key_t other;
     (void)state;

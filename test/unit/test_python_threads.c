@@ -1,4 +1,4 @@
-/* Tests which threads an interpreter's states belong to, by hand-made lists. */
+/* Tests finding the thread of each thread state, in hand-made lists. */
 #include "unit.h"
 
 #include "frames/python_threads.h"
@@ -37,13 +37,14 @@ static uintptr_t find(uint32_t tid) {
     return python_threads_find(threads, &python, tid);
 }
 
-/* Adds a state in front, as a new state is. The time for the scan is over after some
- * milliseconds. */
+/* Adds a state at the front of the list, as an interpreter does. */
 static void add(struct interpreter *interpreter, uint32_t i, uint32_t tid) {
     states[i] = (struct state){interpreter->head, tid, 1};
     interpreter->head = &states[i];
 }
 
+/* Searches again until the state is found, for ten seconds at most: after each scan of the lists
+ * there is a pause of a hundred times its CPU time. */
 static uintptr_t find_in_time(uint32_t tid) {
     uintptr_t found = find(tid);
     for (int i = 0; i < 1000 && !found; i++) {

@@ -1,4 +1,4 @@
-/* Tests what waits to be sent: compressed so that it can be restored, and bounded. */
+/* Tests the exports that wait to be sent: compression can be undone, and the queue is bounded. */
 #include "unit.h"
 
 #include "encode/compress.h"
@@ -39,7 +39,7 @@ static void compression_can_be_undone(void **state) {
     }
 }
 
-/* Unpacks what a receiver sends, which may be anything. */
+/* Unpacks damaged data: a receiver may send anything. */
 static void damaged_or_too_long_data_is_not_unpacked(void **state) {
     (void)state;
     enum { SIZE = 1000 };

@@ -1,5 +1,6 @@
 /* Tests that a thread that copies or ends the process keeps the helper out meanwhile, and never
- * waits for it for long. One thread stands for both: the other acts while the first sleeps. */
+ * waits for it for long. The test mostly has one thread: while one of the two sleeps, it acts as
+ * the other. */
 #include "unit.h"
 
 #include "capture/symbols/loader_state.h"
@@ -89,7 +90,8 @@ static void close_then_open(void) {
         quiesce_lock_leave();
 }
 
-/* Otherwise a busy helper would be inside again before the waiting thread has woken up. */
+/* Keeps the helper out while a thread waits: otherwise a busy helper would be inside again before
+ * that thread has woken up. */
 static void a_waiting_thread_goes_before_the_helper(void **state) {
     (void)state;
     atomic_store(&helper.lock.awaited, 1);
@@ -161,7 +163,8 @@ void *dlopen(const char *path, int flags) {
     return NULL;
 }
 
-/* The helper's scan of what is loaded continues in the loader with other work. */
+/* Opens a library without and within a scan of the loaded objects: helper.loading is set while the
+ * library is opened, and stays set for the rest of the scan. */
 static void a_library_that_opens_while_modules_are_listed_leaves_a_fork_waiting(void **state) {
     (void)state;
     const char *why;
@@ -204,7 +207,8 @@ static void a_fork_keeps_the_helper_out_until_it_is_over(void **state) {
     assert_true(is_open());
 }
 
-/* Forks in a handler, in the middle of a fork of the thread that it interrupts. */
+/* Acts as a fork in a handler, in the middle of a fork of the thread that the handler
+ * interrupts. */
 static void a_fork_within_a_fork_waits_for_nothing(void **state) {
     (void)state;
     assert_true(quiesce_lock_close_to_fork(true));
@@ -298,7 +302,8 @@ static void a_helper_at_work_is_not_waited_for_for_ever(void **state) {
     assert_true(is_open());
 }
 
-/* The exporter was switched off, or is of another build, and the process goes on. */
+/* Acts as a process that goes on after the exporter was switched off, or was found to be of another
+ * build. */
 static void a_helper_that_is_done_is_not_waited_for(void **state) {
     (void)state;
     the_kernel_has_it();
@@ -427,7 +432,8 @@ static void a_child_keeps_nothing_of_a_helper_at_work(void **state) {
     assert_null(helper.kept);
 }
 
-/* Runs in a process that a bare clone(2) has made: the process was never whole. */
+/* Acts as a child that a bare clone(2) has made without the helper's thread: its copy of the
+ * libraries may not be whole. */
 static void a_child_keeps_nothing_of_a_process_without_its_helper(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);

@@ -27,8 +27,8 @@ static void deny_by_eintr(int number) {
         _exit(EXIT_FAILURE);
 }
 
-/* Writes into a pipe that nothing reads, in a child under such a filter; returns the write's
- * result. */
+/* Writes into a pipe without a reader, in a child under such a filter. Returns the result of
+ * quiet_writev(). */
 static int written_without_reader(int denied) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -59,7 +59,8 @@ static void a_raised_signal_that_cannot_be_taken_back_ends_the_wait(void **state
     signal(SIGPIPE, SIG_DFL);
 }
 
-/* Kills for the calls that a write of another thread makes beside writev(). */
+/* Installs a filter that kills the process for these calls. A thread of the program makes them
+ * beside writev(), the helper does not. */
 static void forbid(const int *numbers, unsigned count) {
     struct sock_filter steps[16] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};

@@ -1,6 +1,5 @@
-/* Tests what an HTTP receiver's response to one export means: what becomes of the samples, and what
- * is logged.
- */
+/* Tests the effect of an HTTP receiver's response to one export: the fate of the samples, and the
+ * lines in the log. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -91,7 +90,8 @@ static void a_status_decides(void **state) {
     }
 }
 
-/* Logs the words as they are, where they can be shown: shown_text.h has the rest. */
+/* Checks the receiver's words in the log. shown_text() escapes the bytes that a log must not
+ * contain. */
 static void the_receivers_own_words_are_logged(void **state) {
     (void)state;
     static const struct {
@@ -232,7 +232,7 @@ static void retry_after(void **state) {
     }
 }
 
-/* Ignores the garbage: the status has already meant that the profiles are taken. */
+/* Ignores garbage in the body: the status alone means that the receiver has taken the profiles. */
 static void success_with_garbage(void **state) {
     (void)state;
     static const char *const cases[] = {"\xff\xff\xff", "\x0a\xff\xff\xff\xff\x0f",

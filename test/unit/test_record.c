@@ -77,8 +77,9 @@ __attribute__((noinline)) static bool record_here(struct sample *sample) {
 
 /* --- samples --- */
 
-/* Returns what is seen of a sample that is taken under a span, or under none, while its time is
- * requested, or not. `begun`: when the sample's wait began; 0: the sample is of no wait. */
+/* Takes a sample under the span; NULL: under no span. `span_times`: the settings request the times
+ * of spans. `begun`: when the sample's wait began; 0: the sample is of no wait. Returns the times
+ * that are recorded with the sample. */
 static struct span_seen seen_under(const uint8_t *span_id, bool span_times, uint64_t begun) {
     static const uint8_t trace_id[TRACE_ID_BYTES] = {1};
     struct settings_values values = set_most(DEPTH);
@@ -163,7 +164,8 @@ static void samples_without_room_are_counted(void **state) {
     assert_int_equal(atomic_load(&recorder.dropped[DROP_BUSY]), 1);
 }
 
-/* Each thread id needs a record of its own. */
+/* Records under ever new thread ids, each of which needs a record of its own, until memory is
+ * refused. */
 static void samples_that_memory_is_refused_for_are_counted_apart(void **state) {
     (void)state;
     const uint64_t before = dropped(DROP_NO_MEMORY);

@@ -1,4 +1,4 @@
-/* Files of /proc that the kernel refuses: when the next attempt is due. */
+/* Tests when the next attempt is due to open a file of /proc that the kernel has refused. */
 #include "unit.h"
 
 #include "clock.h"
@@ -32,7 +32,8 @@ static void pauses_grow_up_to_a_minute(void **state) {
     assert_false(refused_file_pauses(&refused, now + 60 * NANO_PER_SECOND));
 }
 
-/* The thread has ended, or the process has too many files: another file may be opened. */
+/* Gets errors that concern one file alone, such as that of a thread that has ended: another file
+ * may be opened. */
 static void another_error_is_no_refusal(void **state) {
     (void)state;
     struct refused_file refused = {0};
@@ -60,7 +61,7 @@ static void a_change_of_rights_ends_the_pause_at_once(void **state) {
     assert_true(refused_file_pauses(&refused, START + NANO_PER_SECOND));
     refused_files_ask_again();
     assert_false(refused_file_pauses(&refused, START + NANO_PER_SECOND));
-    /* and the next refusal pauses for the shortest time */
+    /* the next refusal pauses for the shortest time */
     refused_file_note(&refused, -EACCES, START + NANO_PER_SECOND);
     assert_true(refused_file_pauses(&refused, START + NANO_PER_SECOND));
     assert_false(refused_file_pauses(&refused, START + NANO_PER_SECOND + 100 * NANO_PER_MILLI));

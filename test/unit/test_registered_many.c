@@ -96,7 +96,8 @@ static void sections_beyond_the_bound_are_refused(void **state) {
 
 static _Atomic bool over;
 
-/* Registers two kinds of tables in turn at the same addresses. */
+/* Looks up addresses whose tables are registered and removed meanwhile, with one of two rules.
+ * Counts any other rule in *wrong. Returns the number of rules that were found. */
 static void *look_up(void *wrong) {
     uint64_t finds = 0;
     for (uintptr_t i = 0; !atomic_load(&over); i++) {
@@ -200,8 +201,8 @@ static void a_child_of_a_change_believes_none(void **state) {
     drop(inherited.bytes);
 }
 
-/* Gives up: the interrupted code may hold the lock. The program goes on, and no wrong table is
- * left. */
+/* Removes a table while the lock is held, as by the code that is interrupted: gives up at last. The
+ * program goes on, and no wrong table is left. */
 static void who_cannot_wait_gives_up(void **state) {
     (void)state;
     struct rule rule;

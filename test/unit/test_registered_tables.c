@@ -23,7 +23,7 @@ static struct unwinder unwinder = {
 
 /* --- code without frame pointers, and its tables --- */
 
-/* Is push rbp; push rbx; sub rsp, 40; mov rbp, 0x7777; call rdi; add rsp, 40; pop rbx; pop rbp;
+/* Holds push rbp; push rbx; sub rsp, 40; mov rbp, 0x7777; call rdi; add rsp, 40; pop rbx; pop rbp;
  * ret */
 static const uint8_t function[FUNCTION_BYTES] = {0x55, 0x53, 0x48, 0x83, 0xec, 0x28, 0x48, 0xc7,
                                                  0xc5, 0x77, 0x77, 0,    0,    0xff, 0xd7, 0x48,
@@ -85,7 +85,7 @@ static bool is_walked_through(const uint8_t *code) {
            walked.frames[2] - (uintptr_t)run < 128;
 }
 
-/* Returns whether the walk ends at `code`, whether the code itself is listed or not. */
+/* Returns true if the walk ends at `code`, with or without a frame of the code itself. */
 static bool ends_at(const uint8_t *code) {
     run(code);
     return walked.end == UNWIND_TRUNCATED &&
@@ -284,7 +284,7 @@ static void garbage_is_no_table(void **state) {
     munmap(pages, 2 * PAGE);
 }
 
-/* Cuts a section anywhere, at the end of readable memory: what comes before is taken. */
+/* Cuts a section anywhere, at the end of readable memory: the entries before the cut are taken. */
 static void a_section_may_end_without_an_end(void **state) {
     (void)state;
     static struct section s;

@@ -1,4 +1,4 @@
-/* Tests which attributes of the process an export has: by default what identifies it. */
+/* Tests which attributes of the process an export has: by default those that identify it. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -26,7 +26,8 @@ static const struct known *known_attribute(const char *key) {
     return found;
 }
 
-/* Counts the attributes of an export with one sample: our own, and others. */
+/* Counts the attributes of an export with one sample: those that the profiler knows, those of them
+ * that do not identify the process, and unknown ones. */
 static void count_attributes(const char *const *environment, size_t *ours, size_t *describing,
                              size_t *others) {
     const struct capture_api api = fake_capture(environment);

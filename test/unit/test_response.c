@@ -117,7 +117,8 @@ static void a_truncated_response_yields_nothing(void **state) {
         assert_int_equal(read_response(json, size).rejected_profiles, 0);
 }
 
-/* Is in protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
+/* Reads the protobuf message partial_success { rejected_profiles: 2, error_message: "too old" },
+ * whole and cut anywhere. */
 static void a_truncated_message_is_ignored(void **state) {
     (void)state;
     static const char whole[] = "\x0a\x0b\x08\x02\x12\x07too old";

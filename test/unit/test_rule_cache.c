@@ -70,8 +70,9 @@ static void store_begun(struct rule_cache *cache, uint64_t generation, struct ru
     rule_cache_end_store(cache);
 }
 
-/* A handler that is preempted in the middle of its store, at each number of invalidations: its rule
- * is of no later library, not even for the moment before it could take the rule back. */
+/* Stops a store in the middle, as in a handler that is preempted, for each number of invalidations:
+ * its rule is never found for a later library, not even for the moment before the handler could
+ * take it back. */
 static void a_store_that_lasts_for_many_unloads_is_never_used(void **state) {
     (void)state;
     const struct rule_key key = {0x7f1234567890, true};
@@ -151,7 +152,7 @@ static void a_forked_childs_cache_works(void **state) {
     assert_true(is_kept(&cache, key));
 }
 
-/* The writer has stored its word, and not yet marked the page. */
+/* Forks when a writer has stored its word, but has not marked the page yet. */
 static void a_word_whose_page_the_parent_did_not_mark_is_emptied_in_the_child(void **state) {
     (void)state;
     static struct rule_cache cache;

@@ -46,7 +46,7 @@ static void only_readable_memory_is_read_with_and_without_a_filter(void **state)
     safe_read_allow_copies();
 }
 
-/* Reads three ranges, of which one begins or ends where nothing can be read. */
+/* Reads three ranges, of which one at most begins or ends where nothing can be read. */
 static void ranges_are_read_up_to_the_first_that_is_not_readable(void **state) {
     (void)state;
     enum { RANGES = 3, EACH = 8 };

@@ -1,6 +1,5 @@
-/* Tests what one thread has recorded: equal samples are merged, and its memory is bounded and has
- * one owner.
- */
+/* Tests the table of one thread's samples: equal samples are merged, and the table's memory is
+ * bounded and has one owner. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -77,12 +76,13 @@ static void stack_copies_come_back_whole(void **state) {
     assert_int_equal(seen.count, 10); /* such samples are never merged */
 }
 
-/* Sums all stacks of the span, but no samples without a time. */
+/* Keeps the times of the sample's span, at the place that the first byte of its id numbers. */
 static void see_when(void *arg, const struct sample *sample) {
     struct span_seen *const of = arg;
     of[sample->context->span_id[0]] = *sample->seen;
 }
 
+/* Joins the times of all stacks of a span, but leaves out samples without a time. */
 static void a_context_has_the_times_of_its_samples(void **state) {
     (void)state;
     static struct chunk_pool pool;

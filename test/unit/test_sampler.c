@@ -129,7 +129,8 @@ static void the_program_takes_the_signal_behind_any_number_of_changes(void **sta
     assert_false(atomic_load(&sampler.moving));
 }
 
-/* Another thread has taken the signal meanwhile: the sampler keeps the signal that it moved to. */
+/* Gives the signal away twice, as if two threads had taken it: the sampler keeps the signal that it
+ * moved to. */
 static void a_signal_that_was_taken_meanwhile_is_given_away_once(void **state) {
     (void)state;
     assert_true(sampler_give_signal_away(SIGPROF));
@@ -162,7 +163,7 @@ static void no_handler_runs_while_the_signal_is_moved(void **state) {
     assert_false(sigismember(&mask, SIGALRM) || sigismember(&mask, SIGPROF));
 }
 
-/* The moving thread exists in the parent alone. */
+/* Acts as a child whose moving thread exists in the parent alone. */
 static void a_child_without_the_moving_thread_does_not_wait(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
@@ -183,7 +184,7 @@ static void code_that_we_do_not_see_meets_an_unnamed_signal(void **state) {
     assert_true(sampler_uses(LAST_FREE));
 }
 
-/* Sets the handler by a bare system call, or by libc from within. */
+/* Sets a handler that the hooks do not see, as by a bare system call or within libc. */
 static void a_handler_set_past_us_stays(void **state) {
     (void)state;
     sampler_check_signal();

@@ -1,6 +1,6 @@
 /* Tests the wait for threads that are still in our handler, before a filter of system calls that
- * kills for the return from a signal. Such a thread is played by one that has the handler's
- * mask. */
+ * kills for the return from a signal. Another thread, which has the handler's signal mask, acts as
+ * such a thread. */
 #include "unit.h"
 
 #include "cpu/sampler.h"
@@ -21,7 +21,7 @@ static struct thread_state *other;
 
 static struct {
     pthread_t thread;
-    bool by_libc; /* its mask is what libc sets for a program that blocks every signal */
+    bool by_libc; /* its mask is the one that libc sets for a program that blocks every signal */
     sem_t is_in;
     sem_t goes_on;
     sem_t is_out;
@@ -45,7 +45,7 @@ static void *be_in_handler(void *unused) {
     return unused;
 }
 
-/* The thread returns from the handler in the first round of the wait. */
+/* Lets the other thread return from the handler in the first round of the wait. */
 static long fake_syscall(long number, const long a[6]) {
     if (number != SYS_nanosleep)
         return real_syscall(number, a);
@@ -56,7 +56,8 @@ static long fake_syscall(long number, const long a[6]) {
     return refuse_syscall(EINTR); /* a sleep that is over at once */
 }
 
-/* Is marked as used: the linker knows the section of marked functions only where there is one. */
+/* Is marked as used because the linker defines a section's bounds only if a function is in the
+ * section. */
 __attribute__((used)) PROFILER_TIME static void in_work_of_ours(void) {
 }
 
@@ -94,7 +95,8 @@ static void a_thread_in_the_handler_is_waited_for(void **state) {
     assert_int_equal(handler.rounds, 1);
 }
 
-/* Otherwise the wait would last to its bound. */
+/* Does not wait for a thread that blocks every signal by libc: otherwise the wait would last to its
+ * bound. */
 static void a_thread_that_blocks_every_signal_is_not(void **state) {
     (void)state;
     wait_beside(true);

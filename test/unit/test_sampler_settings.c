@@ -56,7 +56,7 @@ static void who_begins_while_it_is_off_is_sampled_later(void **state) {
     assert_false(other->charge & CHARGE_PAUSED);
 }
 
-/* The program worked before the profiler's start. */
+/* Starts a thread that has used CPU time before the profiler's start. */
 static void time_before_the_start_is_charged_as_it_was_while_it_is_off(void **state) {
     (void)state;
     change_settings(false, 100);
@@ -93,7 +93,8 @@ static void a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slo
     assert_true(reused->charge & CHARGE_PAUSED);
 }
 
-/* There was no memory for a signal stack. */
+/* Turns sampling on for a thread that has given up signals, because there was no memory for a
+ * signal stack. */
 static void who_has_given_up_signals_gets_none_by_being_turned_on(void **state) {
     (void)state;
     sampler_stop_thread(other);
@@ -122,8 +123,8 @@ static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
     assert_int_equal(other->period_nano, 1000000);
 }
 
-/* Its first timer has the old period: the thread that changes the settings has only written
- * them. */
+/* Starts a thread during a change: its first timer has the old period, because the thread that
+ * changes the settings has only written them. */
 static void who_begins_during_a_change_follows_it_at_its_first_sample(void **state) {
     (void)state;
     sampler_stop_thread(thread);
@@ -135,7 +136,8 @@ static void who_begins_during_a_change_follows_it_at_its_first_sample(void **sta
     assert_int_equal(thread->period_nano, 1000000);
 }
 
-/* The thread that wrote the settings was to turn the timers off, or on, and is not in the child. */
+/* Forks after a thread has written settings, and before it turns the timers off, or on: that thread
+ * is not in the child. */
 static void a_child_forked_during_a_change_follows_the_written_settings(void **state) {
     (void)state;
     write_settings(false, 100);

@@ -1,4 +1,4 @@
-/* Tests what sampling costs: counts of each thread, and the price of the measured samples. */
+/* Tests the cost of sampling: counts of each thread, and the price of the measured samples. */
 #include "unit.h"
 
 #include "record/sampling_cost.h"
@@ -29,7 +29,7 @@ static void look(void) {
     sampling_costs_update(&costs, &table, PID, now);
 }
 
-/* Does so many pieces of work at that price; every tenth is measured. */
+/* Counts `count` pieces of work, and every tenth as measured at `price` ns. */
 static void work(enum sampling_work work, int count, uint64_t price) {
     for (int i = 0; i < count; i++) {
         sampling_add(&thread->costs[work].done, 1);
@@ -115,7 +115,7 @@ static void one_in_eight_is_measured_and_never_the_first(void **state) {
     assert_true(count->nano > 0);
 }
 
-/* A program that does each kind of work in a rhythm does not choose what is measured. */
+/* Does work in a rhythm of eight pieces: the choice of measured samples does not follow it. */
 static void measured_samples_follow_no_rhythm(void **state) {
     (void)state;
     int even = 0;

@@ -16,7 +16,8 @@ static struct schedule begin(uint64_t late, uint64_t seed) {
     return schedule_begin(start, start + late, interval, false, &random);
 }
 
-/* Seeds a state as processes have it that were started together: see random_seed.h. */
+/* Returns the state of random numbers of one of many processes that were started together
+ * (random_seed.h). */
 static uint64_t seed_of(int process) {
     uint64_t random = (uint64_t)process * 2 + 1;
     (void)random_next(&random);
@@ -88,7 +89,8 @@ static void an_early_export_moves_nothing(void **state) {
     assert_int_equal(s.next, next);
 }
 
-/* Loses a fifth at most, whenever the process ends, and beside the exports at regular moments. */
+/* Adds early exports to those at regular moments, so that a process that ends without exit loses a
+ * fifth of its time at most, whenever it ends. */
 static void an_end_without_exit_loses_a_fifth_at_most(void **state) {
     (void)state;
     const uint64_t loaded = start + UINT64_C(1020000000);

@@ -1,4 +1,5 @@
-/* Tries seccomp filters before they are installed: the result equals the kernel's. */
+/* Tests the evaluation of seccomp filters before they are installed: its result equals the
+ * kernel's. */
 #include "unit.h"
 
 #include "process/seccomp_filter.h"
@@ -41,7 +42,8 @@ static struct sock_filter some_load(void) {
         BPF_LDX | BPF_MEM,        BPF_ST,           BPF_STX,           BPF_LD | BPF_W | BPF_LEN,
         BPF_LDX | BPF_W | BPF_LEN};
     const uint16_t code = codes[some(sizeof codes / sizeof *codes)];
-    if (code == (BPF_LD | BPF_W | BPF_ABS)) /* an argument: the other words depend on us */
+    if (code == (BPF_LD | BPF_W | BPF_ABS)) /* loads an argument: the other words of the data are
+                                             * not the same in our evaluation and in the kernel */
         return (struct sock_filter){code, 0, 0, offsetof(struct seccomp_data, args) + 4 * some(8)};
     if (BPF_MODE(code) == BPF_MEM || BPF_CLASS(code) == BPF_ST || BPF_CLASS(code) == BPF_STX)
         return (struct sock_filter){code, 0, 0, some(2)};
@@ -140,7 +142,7 @@ static void filters_decide_as_in_the_kernel(void **state) {
 
 /* --- verdicts --- */
 
-/* Returns `action` for up to three calls; other calls pass. */
+/* Makes a filter in `filter` that returns `action` for these three calls, and lets others pass. */
 static struct sock_fprog refuses(struct sock_filter *filter, uint32_t action, int first, int second,
                                  int third) {
     const struct sock_filter made[] = {
@@ -193,8 +195,8 @@ static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
     }
 }
 
-/* Returns whether the filter can stay where a call kills if an argument has this value, and passes
- * otherwise. */
+/* Returns true if the verdict holds for a filter that kills for this call if the low half of this
+ * argument has this value, and that lets other calls pass. */
 static bool spares_argument(enum seccomp_verdict verdict, int number, unsigned argument,
                             uint32_t value) {
     struct sock_filter filter[] = {
@@ -322,7 +324,8 @@ static void evaluation_ends_early_where_no_call_kills(void **state) {
     }
 }
 
-/* An error suffices for calls that find the owner of a file, or a limit. */
+/* Refuses calls that the helper can do without, such as those that find the owner of a file, or a
+ * limit: the helper bears an error, but not to be killed. */
 static void calls_that_the_helper_can_do_without_may_fail_and_not_kill(void **state) {
     (void)state;
     static const int calls[] = {SYS_readlinkat, SYS_geteuid, SYS_prlimit64, SYS_sendmmsg,

@@ -182,7 +182,7 @@ static uint64_t fail_once(struct sender *sender) {
     return 0;
 }
 
-/* Sends at the end what was put off, without waiting for its time. */
+/* Sends a delayed export at the end, without waiting for its time. */
 static void the_end_cuts_a_delay_short(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
@@ -215,7 +215,7 @@ static void the_end_is_too_early(void **state) {
     stop_server();
 }
 
-/* The end waits so long at least, on however busy a machine; then the export is lost. */
+/* Waits at least this long at the end, even on a busy machine; then the export is lost. */
 static void an_end_gives_a_silent_receiver_a_fifth_of_a_second(void **state) {
     (void)state;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -211,7 +211,7 @@ static void units_that_lead_into_others_are_read_with_them(void **state) {
     assert_true(is_read_as_a_whole("-gdwarf-4 -fdebug-types-section"));
 }
 
-/* Counts the part of the image that is in memory, by the kernel. */
+/* Holds the last range of memory for which huge pages were turned off. */
 static struct {
     const uint8_t *without_huge_pages;
     size_t size;
@@ -237,6 +237,7 @@ static void the_image_takes_no_huge_pages(void **state) {
     close_units(&opened);
 }
 
+/* Returns the size of the image's pages that are in memory, as the kernel reports it. */
 static size_t resident_bytes(const struct debug_image *image) {
     unsigned char pages[4096];
     size_t resident = 0;

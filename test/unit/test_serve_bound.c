@@ -1,4 +1,4 @@
-/* Tests what counts against the memory that limits leave for requests. */
+/* Tests that sums since the start count against the memory that limits leave for requests. */
 #include "unit.h"
 
 #include "encode/profile_export.h"
@@ -14,7 +14,7 @@ uint64_t memory_room(void) {
     return UINT64_MAX;
 }
 
-/* Leaves as much as a window needs that holds HELD bytes, if nothing else is held. */
+/* Returns as much as a window that holds HELD bytes needs, if no other memory is held. */
 uint64_t memory_room_of_program(void) {
     return 3 * HELD;
 }

@@ -111,8 +111,8 @@ static void a_long_gap_ends_after_its_bytes(void **state) {
     assert_true(countdown_reaches_sample(&thread, 1));
 }
 
-/* Notices that another function has counted the same call, even if as many bytes are left as
- * before. */
+/* Begins a piece with as many bytes left as before: the count of pieces shows a function that
+ * another one has counted the same call. */
 static void a_piece_that_begins_is_counted(void **state) {
     (void)state;
     countdown_set(&thread, 10 * COUNTDOWN_MOST);
@@ -123,7 +123,7 @@ static void a_piece_that_begins_is_counted(void **state) {
     assert_int_not_equal(profiler_tls.countdowns, before);
 }
 
-/* "Off" is no gap that ends, and yet no piece is longer than the bound. */
+/* Sets a gap that never ends: no piece is longer than the bound all the same. */
 static void without_a_next_sample_settings_are_still_read(void **state) {
     (void)state;
     countdown_set(&thread, COUNTDOWN_NEVER);

@@ -115,7 +115,7 @@ static void the_older_version_has_other_names(void **state) {
     }
 }
 
-/* The group has been moved, or made again under its name. */
+/* Moves the process to another group, or makes its group again under its name. */
 static void another_group_has_no_past(void **state) {
     (void)state;
     make_group("h", "100000 100000\n", "5000000");

@@ -1,6 +1,7 @@
-/* Tests a signal for the whole process that the kernel has chosen another thread for. A thread in
- * vfork() is chosen and woken as any other, and does not run until the child lets it: so it has
- * certainly not received its signal when a thread without that right lets signals through. */
+/* Tests a signal to the whole process for which the kernel has chosen another thread. That thread
+ * is in vfork(): the kernel chooses and wakes it as any other, but it does not run until the child
+ * releases it. So it has certainly not received its signal yet when a second thread lets signals
+ * through. */
 #include "unit.h"
 
 #include "fake_syscall.h"
@@ -161,7 +162,8 @@ static void a_waiting_thread_makes_no_call_behind_a_new_filter(void **state) {
     (void)state;
     while_asleep = ask_no_more;
     assert_int_equal(sleeps_for(SIGRTMIN + 1, false), 1);
-    atomic_store(&signals_shared.giving_way, 1); /* a thread of the parent's, in a forked child */
+    atomic_store(&signals_shared.giving_way, 1); /* counts a thread of the parent's, as in a forked
+                                                  * child */
     sleeps = 0;
     signals_ask_no_more();
     assert_true(sleeps > 0);

@@ -82,7 +82,7 @@ static void take(void (*leaf)(void), size_t size) {
     realigned(leaf, size);
 }
 
-/* Finds the noted chain in `frames` without a gap. */
+/* Checks that `frames` has the noted chain without a gap, at index `from` or later. */
 static void assert_chain(const uint64_t *frames, uint32_t count, uint32_t from) {
     assert_int_equal(taken.expected_count, 3);
     for (uint32_t at = from; at + 3 <= count; at++)
@@ -249,7 +249,7 @@ static bool nothing_may_be_opened(void) {
     return false;
 }
 
-/* Runs as a daemon that gave up root: /proc/self/mem is root's. */
+/* Acts as a daemon that gave up root: /proc/self/mem is root's. */
 static void no_file_of_proc_is_needed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -267,8 +267,8 @@ static void no_file_of_proc_is_needed(void **state) {
     slow_unwinder_close(other);
 }
 
-/* Runs code of a module without unwind information whose rbp is arbitrary: here it points at a
- * frame that looks right and never was. */
+/* Calls the function from code without unwind information. Its rbp is arbitrary: here it points at
+ * a frame that looks right, but that no call has made. */
 void call_without_cfi(void (*function)(void), void *frame);
 __asm__(".text\n"
         ".type call_without_cfi, @function\n"

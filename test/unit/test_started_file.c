@@ -1,4 +1,4 @@
-/* The file of the program, by the name that was given to exec. */
+/* Tests finding the program's file by the name that was given to exec. */
 #include "unit.h"
 
 #include "started_file.h"
@@ -17,7 +17,8 @@ static int copy_file(const char *from, const char *to) {
     return system(command);
 }
 
-/* The copy: looks for its file, which `replacement` (or nothing, if "") has replaced. */
+/* Runs in the copy: replaces its own file by `replacement`, unless this is "", and then searches
+ * for its file. */
 static int look(const char *own, const char *replacement) {
     char path[PATH_MAX];
     struct stat found;
@@ -31,7 +32,8 @@ static int look(const char *own, const char *replacement) {
     return path[0] == '/' && is_same ? FOUND : FAILED;
 }
 
-/* Runs a copy of this program in a folder of its own, by this name. */
+/* Runs a copy of this program in a folder of its own, by this name; "/": by its whole path. Returns
+ * its exit status. */
 static int run_copy(const char *name, const char *replacement) {
     char folder[] = "/tmp/otelprof-started-XXXXXX";
     char copy[64];
@@ -64,7 +66,7 @@ static void a_relative_name_is_found(void **state) {
     assert_int_equal(run_copy("copy", ""), FOUND);
 }
 
-/* An upgrade, or a script, whose name the kernel passes. */
+/* Replaces the file, as an upgrade does, or as for a script, whose name the kernel passes. */
 static void another_file_of_that_name_is_refused(void **state) {
     (void)state;
     assert_int_equal(run_copy("/", "/bin/true"), NOT_FOUND);

@@ -34,7 +34,7 @@ static bool is_expected(int from, int to, int context) {
     return strchr(expected[from][to], contexts[context].letter) != NULL;
 }
 
-/* Returns a state word; `from` is the state of the calling process. */
+/* Returns a state word of the calling process, in the state `from`. */
 static struct state_word word_at(int from) {
     struct state_word word = {.owner = getpid()};
     atomic_store(&word.now, (uint32_t)from);
@@ -80,7 +80,8 @@ static void the_word_of_another_process_is_taken_over_by_a_copy_alone(void **sta
 
 static struct state_word shared;
 
-/* Exits with the number of moves that succeeded. */
+/* Tries every move. Returns the number of moves that succeeded, which is the child's exit
+ * status. */
 static int move_all(void *unused) {
     (void)unused;
     static const enum state_context own[] = {IN_CALM, IN_SIGNAL};

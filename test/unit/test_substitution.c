@@ -1,5 +1,5 @@
-/* Tests what a value of a configuration file means: references to variables, by the specification's
- * own table, and types. */
+/* Tests the meaning of a value in a configuration file: references to variables, by the
+ * specification's own table, and types. */
 #include "unit.h"
 
 #include "declare/scalar.h"

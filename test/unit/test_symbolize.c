@@ -42,9 +42,8 @@ static void names_lines_and_inlined_functions(void **state) {
     assert_true(chains > 0);
 }
 
-/* Gives the name of the call, not the one in its own file: the same whether debug information is
- * read or not.
- */
+/* Looks up a function with a public alias: it has the name by which other files call it, whether
+ * debug information is read or not. */
 static void a_function_has_its_public_name(void **state) {
     (void)state;
     static const enum symbols modes[] = {SYMBOLS_LINES, SYMBOLS_FUNCTIONS};
@@ -182,7 +181,8 @@ static void an_address_of_data_has_its_variables_name(void **state) {
     assert_false(variable_of("data.so", address_of("data.so", "code"), text));
 }
 
-/* Requests a variable's address as such: it is no function's. */
+/* Looks up more variables than one export names: the next export names the others, too. A
+ * variable's address is no function's. */
 static void many_variables_are_named_in_several_exports(void **state) {
     (void)state;
     char path[PATH_MAX];

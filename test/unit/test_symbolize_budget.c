@@ -9,7 +9,7 @@
 
 /* --- memory that runs out --- */
 
-/* Is the number of the libraries' calls before memory runs out, in the next one. */
+/* Holds the number of the libraries' calls that succeed: memory runs out in the next one. */
 static int calls_left;
 
 static bool runs_out(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
@@ -22,8 +22,8 @@ static bool runs_out(void (*work)(void *arg), void *arg, const struct work_budge
     return calls_left >= 0;
 }
 
-/* Expects `count` names of two addresses when memory runs out in that call of the libraries: at the
- * second address the libraries have been abandoned. */
+/* Expects `count` names at each of two addresses if memory runs out after `good_calls` calls of the
+ * libraries: at the second address the libraries have been abandoned. */
 static void expect_names(int good_calls, size_t count) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     char path[PATH_MAX];
@@ -60,7 +60,8 @@ static bool is_timed(void) {
     return true;
 }
 
-/* Uses two of the interval's three seconds for the first: opening the file, and its line. */
+/* Uses two of the interval's three seconds for the first address: opening the file, and its
+ * line. */
 static void functions_without_time_are_named_in_the_next_export(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -97,7 +98,7 @@ static void without_memory_for_lines_there_are_names(void **state) {
 
 /* --- debug information that must be inflated --- */
 
-/* Sums the pages that the process has mapped, and the bytes that malloc has given out. */
+/* Returns the size of all pages that the process has mapped. */
 static size_t mapped_bytes(void) {
     unsigned long pages = 0;
     FILE *const statm = fopen("/proc/self/statm", "r");

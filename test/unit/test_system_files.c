@@ -1,5 +1,5 @@
-/* Tests what the system's files report about a process' surroundings: each runtime writes its own
- * way. */
+/* Tests reading the system's files about a process's surroundings, which each runtime writes in its
+ * own way. */
 #include "unit.h"
 
 #include "encode/resource.h"
@@ -47,7 +47,7 @@ static void containers_by_control_group(void **state) {
 }
 
 #define MOUNT(root, point) "812 799 8:1 " root " " point " rw,relatime - ext4 /dev/sda1 rw\n"
-/* Are names of layers, which have 64 digits, too. */
+/* Has the name of a layer, which has 64 digits, too. */
 #define OVERLAY                                                                                    \
     "799 700 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/containers/storage/overlay/l/X,"   \
     "upperdir=/var/lib/containers/storage/overlay/" B "/diff\n"

@@ -1,4 +1,4 @@
-/* Tests the record of a thread's context, as its writers leave it and as they should not. */
+/* Tests reading the record of a thread's context, both intact and damaged. */
 #include "unit.h"
 
 #include "context/thread_context.h"

@@ -47,7 +47,7 @@ static void see(void *arg, const struct sample *sample) {
     seen.tid = sample->tid;
 }
 
-/* Returns the time that a harvest visits. */
+/* Harvests. Returns the sum of the samples' times, in ns. */
 static uint64_t harvested(void) {
     memset(&seen, 0, sizeof seen);
     thread_table_harvest(&threads, see, NULL);
@@ -140,7 +140,8 @@ static void an_owner_that_stays_inside_is_skipped_until_it_has_left(void **state
     assert_int_equal(harvested(), 0);
 }
 
-/* Otherwise both of its tables would be the helper's. */
+/* Takes the table that was left behind before it flips again: otherwise both tables of the thread
+ * would be the helper's. */
 static void a_table_that_was_left_behind_goes_before_the_next(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread(1);

@@ -233,7 +233,8 @@ static uint64_t is_any(const struct dl_phdr_info *object, const char *path) {
 
 static struct thread_variable found[THREAD_VARIABLES];
 
-/* Finds the executable's variable, which no relocation leads to, on a thread as the helper is. */
+/* Searches for the executable's variable, to which no relocation leads, on a thread like the
+ * helper's. Returns the number of variables; 1000: the search has failed. */
 static void *find(void *wanted) {
     struct variable_search search = {.name = "otel_thread_ctx_v1",
                                      .source = is_any,
@@ -344,7 +345,8 @@ static void a_thread_that_is_gone_has_no_block(void **state) {
     assert_int_equal(thread_variable_address_of(&variable, 4096), 0);
 }
 
-/* Replaces the thread's own vector by one of the test's: no code uses the original meanwhile. */
+/* Replaces the thread's own vector by one of the test's; no code uses the original meanwhile.
+ * Returns the address of the module's block in it, or 0. */
 static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generation) {
     const struct thread_variable variable = {.module = module, .generation = generation};
     uintptr_t **const place = (uintptr_t **)thread_pointer() + 1;
@@ -361,7 +363,8 @@ static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generati
     return found_there;
 }
 
-/* The number was another module's, until the thread's vector has been brought up to date. */
+/* Looks up a module whose number was another module's until the thread's vector is brought up to
+ * date. */
 static void a_block_of_another_generation_is_not_its_own(void **state) {
     uintptr_t vector[] = {2, 0, 7, 0, 0x1000, 0, 0x2000, 0};
     (void)state;

@@ -25,7 +25,7 @@ static int remove_map(void **state) {
     return unlink(path);
 }
 
-/* Returns how many frames such a stack has when it is sent. */
+/* Returns the number of frames that this stack has in an export. */
 static size_t sent(const uint64_t *frames, uint32_t count) {
     static const char *const none[] = {NULL};
     const struct capture_api api = fake_capture(none);

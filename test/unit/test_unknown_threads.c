@@ -14,7 +14,7 @@ enum { DEPTH = 16, MUCH_NANO = 20 * 1000 * 1000, LITTLE_NANO = 1000 * 1000 };
 static struct thread_table threads;
 static struct unknown_threads unknown;
 
-/* Is the one other thread of the process. */
+/* Describes the one other thread of the process. */
 static struct {
     pthread_t id;
     pthread_mutex_t runs; /* locked while it runs */
@@ -53,7 +53,7 @@ static void other_ends(void) {
     other.id = 0;
 }
 
-/* Acts as the start of yet another thread does, if the first has retired. */
+/* Frees the slot, as the start of yet another thread does if the first has retired. */
 static void other_leaves_its_slot(void) {
     thread_table_give_back(&threads, other.slot);
     other.slot = NULL;

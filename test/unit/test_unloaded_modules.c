@@ -36,7 +36,8 @@ static struct harvest_module object(const char *path, uint64_t start, uint64_t f
                                    .last_interval = last};
 }
 
-/* Frees its path after the call, as a snapshot does. */
+/* Adds an object whose path is valid only during the call, as a snapshot's is. Returns true if an
+ * object was forgotten for it, which is then in *forgotten. */
 static bool add(const char *path, uint64_t start, uint64_t first, uint64_t last,
                 struct harvest_module *forgotten) {
     char text[16];

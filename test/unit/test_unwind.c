@@ -88,8 +88,8 @@ static void on_trap(int number, siginfo_t *info, void *context) {
     compare(context);
 }
 
-/* Are written in assembler, so that the unwind information is right at each of their
- * instructions. */
+/* Set and clear the trap flag. They are written in assembler, so that the unwind information is
+ * right at each of their instructions. */
 void trap_on(void);
 void trap_off(void);
 #define TRAP_FUNCTION(name, operation)                                                             \
@@ -109,8 +109,8 @@ TRAP_FUNCTION(trap_off, "andq $~0x100");
 
 static bool stepping;
 
-/* Runs `work` once to bind and warm what is lazy, then step by step. At least 99.9 % of stacks must
- * be followed to their end, and none may be wrong. */
+/* Runs `work` once, so that the loader binds its calls, then step by step. At least 99.9 % of
+ * stacks must be followed to their end, and none may be wrong. */
 static void step_through(void (*work)(void)) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
     tally = (struct tally){0};
@@ -210,8 +210,8 @@ static void clocks(void) {
     sink += (uint64_t)time(NULL) + (uint64_t)sched_getcpu();
 }
 
-/* The kernel clears the trap flag on entry to a handler; it is set again here, so that the handler
- * and its signal frame are stepped through too. */
+/* Sets the trap flag again, which the kernel clears on entry to a handler: the handler and its
+ * signal frame are stepped through, too. */
 static void on_usr1(int number) {
     char text[32];
     if (stepping)
@@ -268,7 +268,7 @@ static void through_handlers_on_another_stack(void **state) {
 
 /* --- frames that the walker leaves to the helper --- */
 
-/* Has a frame whose CFA depends on rbx, which the walker does not follow. */
+/* Calls the function from a frame whose CFA depends on rbx, which the walker does not follow. */
 void call_from_odd_frame(void (*function)(void *), void *argument);
 __asm__(".text\n"
         ".type call_from_odd_frame, @function\n"
@@ -345,7 +345,7 @@ static void an_odd_frame_is_finished_by_the_helper(void **state) {
 
 /* --- hostile input --- */
 
-/* Two functions that leave the stack pointer where it was. */
+/* Defines two functions that leave the stack pointer where it was. */
 __asm__(".text\n"
         ".type not_called, @function\n"
         "not_called:\n"
@@ -365,7 +365,8 @@ extern const char not_called[];
 extern const char behind_no_call[];
 extern const char behind_a_call[];
 
-/* Returns how many frames there are where the stack's only word is this return address. */
+/* Walks a stack whose only word is this return address. Returns the number of frames above the
+ * innermost one. */
 static uint32_t frames_above(const char *return_address) {
     const uintptr_t stack[2] = {(uintptr_t)return_address, 0};
     const uint64_t registers[REGISTER_COUNT] = {
@@ -385,7 +386,7 @@ static void an_address_behind_no_call_is_no_caller(void **state) {
     assert_int_equal(frames_above(behind_no_call), 0);
 }
 
-/* A function that finds its caller by its frame pointer, which it has not saved. */
+/* Defines a function that finds its caller by its frame pointer, which it has not saved. */
 __asm__(".text\n"
         ".type keeps_frame_pointer, @function\n"
         "keeps_frame_pointer:\n"
@@ -396,8 +397,8 @@ __asm__(".text\n"
         ".size keeps_frame_pointer, . - keeps_frame_pointer\n");
 extern const char keeps_frame_pointer[];
 
-/* Returns how many frames there are where the frame pointer of the leaf has this value, with rules
- * that are in the cache: word 2 of `stack` is the leaf's frame, word 3 its return address. */
+/* Walks twice with this frame pointer, so that the rules are in the cache. Word 2 of `stack` is the
+ * leaf's frame, word 3 its return address. Returns the number of frames. */
 static uint32_t frames_by_frame_pointer(const uintptr_t stack[5], uintptr_t fp) {
     const uint64_t registers[REGISTER_COUNT] = {[REGISTER_PC] = (uintptr_t)keeps_frame_pointer,
                                                 [REGISTER_SP] = (uintptr_t)stack,

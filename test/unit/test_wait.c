@@ -1,4 +1,4 @@
-/* Tests the wait for an event that no other thread wakes us for. */
+/* Tests the wait for a condition of which no other thread notifies the waiting one. */
 #include "unit.h"
 
 #include "capture/kernel/wait.h"

@@ -134,7 +134,8 @@ static void a_thread_has_its_state_and_its_begin(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Waits for different objects are samples of their own; equal waits are one sample. */
+/* Exports waits for two objects, in turns: different objects make different samples, and equal
+ * waits are one sample. */
 static void the_awaited_object_distinguishes_samples(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
@@ -184,7 +185,8 @@ static void names_of_holders_are_redacted(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Names a lock in the fake's only object, which is a file without symbols. */
+/* Exports a wait for a lock at this address; `name` receives the lock's name. The fake's only
+ * object is a file without symbols. */
 static void name_of_lock(uint64_t address, const char *const *environment, char name[static 64]) {
     const struct harvest_module module = {.load_bias = 0x7f0000000000,
                                           .start = 0x7f0000000000,
@@ -215,7 +217,8 @@ static void a_lock_of_an_object_has_its_place_for_a_name(void **state) {
     assert_string_equal(name, REDACTED "+0x4010");
 }
 
-/* Receivers refuse, or cut, what is too long: the functions next to the lock are kept. */
+/* Keeps the functions next to the lock if a holder's stack is too long: receivers refuse, or cut,
+ * long values. */
 static void a_holders_stack_is_bounded(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);

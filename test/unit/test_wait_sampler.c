@@ -1,5 +1,5 @@
-/* Tests polls of a thread that waits: what is recorded of its wait, and how much time. The test is
- * the helper. */
+/* Tests polls of a thread that waits: the stacks and the times that are recorded of its waits. The
+ * test acts as the helper. */
 #include "unit.h"
 
 #include "clock.h"
@@ -161,7 +161,7 @@ static void span_times_of_a_wait_are_recorded_if_requested(void **state) {
     }
 }
 
-/* The helper returns from a sleep that should have ended when the machine started. */
+/* Acts as a helper that returns from a sleep that should have ended when the machine started. */
 static void return_from_a_stop(void) {
     wait_sampler_before_sleep(&waits);
     assert_true(waits.stop.sleep_ns > 0);
@@ -265,7 +265,7 @@ static void turn_off_cpu_off(bool all) {
     settings_publish(&settings, &values);
 }
 
-/* Covers a wait that no second poll has met: all types are turned off, or that of waits alone. */
+/* Turns off all types, or that of waits alone, before a second poll has met the wait. */
 static void waits_until_the_types_go_off_are_recorded(void **state) {
     (void)state;
     for (int all = 0; all < 2; all++) {
@@ -293,7 +293,8 @@ static void waits_until_the_types_go_off_are_recorded(void **state) {
     }
 }
 
-/* The calling thread runs at that moment: its length is known, its place is not. */
+/* Records a wait of the calling thread, which runs during each poll: the length of the wait is
+ * known, its stack is not. */
 static void waits_that_no_poll_saw_are_recorded_without_a_stack(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
@@ -336,7 +337,8 @@ static void without_proc_a_slot_is_believed(void **state) {
     give_back();
 }
 
-/* Runs a handler while the hook's slot shows a wait: a poll takes that time for a wait, too. */
+/* Runs a handler while the hook's slot shows a wait: a poll may take that time for a wait, but it
+ * is not recorded as one. */
 static void check_work_within_a_wait(unsigned wait_ms) {
     waiting.in_hook = true;
     begin_waiting();
@@ -393,7 +395,7 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     give_back();
 }
 
-/* Makes the kernel's file report this delay from now on. */
+/* Makes the kernel's file of a thread's times report this delay, in ns, from now on. */
 static void say_delayed(const struct wait_account *account, uint64_t nano) {
     char text[64];
     char path[] = "/tmp/otelprof-delay-XXXXXX";

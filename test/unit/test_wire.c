@@ -115,7 +115,8 @@ static void without_memory(void **state) {
 
 enum { KEYS = 20000 };
 
-/* Are keys that are beginnings of one another, among them the empty one, and many that differ. */
+/* Writes the key of this number, and returns its size. The first 40 keys are beginnings of one
+ * another, among them the empty one; the others all differ. */
 static size_t key_of(int number, char key[static 64]) {
     memset(key, 0, 64);
     if (number < 40)

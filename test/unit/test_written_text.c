@@ -28,8 +28,8 @@ static void a_string_of_json_ends_where_it_should(void **state) {
     assert_written(&text, "\"a\\\"b\\\\c\\n\\u0001\\u007f/\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-/* U+009B begins a command of a terminal, U+202E and U+2066 turn what follows them round, U+2028
- * ends a line. */
+/* Escapes U+009B, which begins a command of a terminal; U+202E and U+2066, which reverse the text
+ * that follows; and U+2028, which ends a line. */
 static void a_string_of_json_does_nothing_to_a_terminal(void **state) {
     struct wire text = {.bytes = NULL};
     (void)state;

@@ -1,6 +1,5 @@
-/* Runs a thread that waits for a byte, in a function of its own or in one like a hook. `waits`
- * samples the thread; the test starts that.
- */
+/* Runs a thread that waits for a byte, in a function of its own or in one like a hook. The test
+ * starts `waits`, which samples the thread. */
 #ifndef OTELPROF_TEST_WAITING_THREAD_H
 #define OTELPROF_TEST_WAITING_THREAD_H
 
@@ -32,7 +31,8 @@ static __attribute__((noinline)) void waits_for_a_byte(int end) {
     __asm__ volatile("" : : : "memory"); /* prevents a tail call */
 }
 
-/* Does what a hook does: the slot has its caller, which is to be on the stack. */
+/* Waits as a hook does: the slot shows the wait with the hook's caller, which must be on the
+ * stack. */
 static __attribute__((noinline)) void hook(const struct waiting *self) {
     struct wait_slot *const slot = &self->state->wait_slot;
     const struct hook_caller caller = {.stack_pointer = (uintptr_t)__builtin_frame_address(0) + 16,
@@ -100,7 +100,7 @@ static void work_here(int number) {
     waiting.has_worked = true;
 }
 
-/* The waiting thread works in a handler, and is in its wait again when this returns. */
+/* Has the waiting thread work in a handler. Returns once it waits again. */
 __attribute__((unused)) static void work_and_wait_on(void) {
     const struct sigaction action = {.sa_handler = work_here, .sa_flags = SA_RESTART};
     waiting.has_worked = false;
@@ -124,7 +124,7 @@ __attribute__((unused)) static void take_span(void) {
     waiting.state->program_context = NULL;
 }
 
-/* The thread is past its wait, and ends when this returns. */
+/* Ends the thread's wait, and joins the thread. */
 static void end_waiting_of(struct waiting *self) {
     assert_int_equal(write(self->ends[1], "x", 1), 1);
     assert_int_equal(pthread_join(self->id, NULL), 0);

@@ -1,4 +1,4 @@
-/* Contexts of threads, as a reader in the signal handler writes them. */
+/* Makes contexts of threads, in the form in which a reader in the signal handler writes them. */
 #ifndef OTELPROF_TEST_WRITTEN_CONTEXT_H
 #define OTELPROF_TEST_WRITTEN_CONTEXT_H
 
