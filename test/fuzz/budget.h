@@ -1,8 +1,7 @@
-/* Bounds what one input may cost: more CPU time, or more memory at a time, breaks a promise.
+/* Bounds the cost of one input: more CPU time, or more memory at a time, breaks a promise.
  *
  * The tested code runs between budget_begin() and budget_end(). CPU time is the thread's own, so
- * that a busy machine breaks no promise; the sanitizers make all of it some three times as dear.
- */
+ * that a busy machine breaks no promise; the sanitizers make all of it some three times as dear. */
 #ifndef OTELPROF_FUZZ_BUDGET_H
 #define OTELPROF_FUZZ_BUDGET_H
 
@@ -19,8 +18,8 @@ struct budget {
     int64_t most_bytes;
 };
 
-/* Is signed: a block from before the hooks is subtracted at its end only. libFuzzer's own threads
- * have some, and free them late on a busy machine. */
+/* Counts with a sign: a block from before the hooks is not added, but it is subtracted when it is
+ * freed. libFuzzer's own threads have such blocks, and free them late on a busy machine. */
 static struct {
     _Atomic int64_t bytes; /* held by malloc now */
     _Atomic int64_t most;  /* the most since budget_begin() */

@@ -1,9 +1,9 @@
-/* Has what every fuzzer here uses: promises that must hold for any input.
+/* Holds the common parts of the fuzzers: the input, and promises that must hold for any input.
  *
- * A fuzzer is one fuzz_NAME.c with LLVMFuzzerTestOneInput(). It runs what it tests under the
- * address and undefined-behaviour sanitizers, and also checks what the result must be like. Its
- * input is first copied to a block of exactly its size, so that one byte too far is seen.
- */
+ * A fuzzer is one fuzz_NAME.c with LLVMFuzzerTestOneInput(). It runs the tested code under the
+ * address and undefined-behaviour sanitizers, and checks the properties of the result. It first
+ * copies its input to a block of exactly the input's size, so that a read one byte too far is
+ * noticed. */
 #ifndef OTELPROF_FUZZ_H
 #define OTELPROF_FUZZ_H
 
@@ -64,7 +64,7 @@ static inline uint8_t *take_rest(struct input *input, size_t *size) {
     return block;
 }
 
-/* Returns whether a text has no line break and no other control character. */
+/* Returns true if a text has no line break and no other control character. */
 static inline bool is_one_line(const char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)

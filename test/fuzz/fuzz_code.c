@@ -1,8 +1,7 @@
-/* Fuzzes code that no table describes: whatever bytes there are, none outside of them is read, the
- * search ends, and the result is a rule that the walker knows.
+/* Fuzzes code that no table describes. Whatever bytes there are, the search reads none outside of
+ * them and ends, and its result is a rule that the walker knows.
  *
- * Input: where to begin, a byte; then code.
- */
+ * Input: a byte that says where to begin; then code. */
 #include "arch_instruction.h"
 #include "fuzz.h"
 #include "unwind/code_rule.h"

@@ -125,8 +125,8 @@ static struct parsed parse(char *const *entries, char *buffer, size_t room) {
     return parsed;
 }
 
-/* Checks that more entries without a meaning change nothing, even if they are more than are
- * compared one by one. */
+/* Checks that many further entries without a meaning change nothing: so many are not compared one
+ * by one. */
 static void check_among_many(char *const *entries, size_t count, char *buffer, size_t room,
                              const struct parsed *expected) {
     static char nobodys[] = "OTEL_X=1";

@@ -1,11 +1,11 @@
-/* Fuzzes what an application publishes about itself and its threads, and lines of /proc/self/maps.
+/* Fuzzes the context that an application publishes about itself and its threads, and lines of
+ * /proc/self/maps.
  *
  * Whatever the bytes: every accepted attribute has a key and a value within bounds, keys are
- * unique, texts are UTF-8; a name of a key could be one; a refused message adds nothing, and the
- * same bytes mean the same again. As the context of a thread, all of it is labels, within bounds
- * and with unique keys, or counted as left out. Input: a line of maps up to a NUL; behind it the
- * message.
- */
+ * unique, texts are UTF-8; each name of a key is a possible key; a refused message adds nothing,
+ * and the same bytes mean the same again. If the bytes are the context of a thread, each entry
+ * becomes a label, within bounds and with a unique key, or counts as left out. Input: a line of
+ * maps up to a NUL; behind it the message. */
 #include "encode/contexts.h"
 #include "encode/process_context.h"
 #include "fuzz.h"

@@ -1,7 +1,6 @@
-/* Fuzzes a configuration file: whatever is in it, reading it ends, and gives settings that have
+/* Fuzzes a configuration file. Whatever is in it, reading it ends, and gives settings that have
  * names, attributes that fit their set, and complaints that name a line. A text without a dollar
- * sign has no reference in it. Input: the file.
- */
+ * sign has no reference in it. Input: the file. */
 #include "budget.h"
 #include "declare/declared_values.h"
 #include "fuzz.h"

@@ -133,8 +133,8 @@ static size_t insert(uint8_t *data, size_t size, size_t max, size_t at, const vo
     return size + length;
 }
 
-/* Inserts some tokens, or a part of the name once more; else mutates as the fuzzer does by
- * itself. */
+/* Inserts some tokens, or a part of the name once more; mutates as the fuzzer does by itself in one
+ * of four cases. Returns the new size. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     unsigned random = seed;
     if (next_random(&random) % 4 == 0)

@@ -14,8 +14,8 @@ static const double most_seconds = 4;
 static const size_t most_bytes = (size_t)256 << 20;
 static const size_t largest_section = 1 << 20; /* the largest inflated section that is tried */
 
-/* Is set while libdw runs, which would open split and alternate files by the names that it
- * finds. */
+/* Is set while libdw runs: without the replacements below, libdw would open split and alternate
+ * files by the names that it finds. */
 static bool inside;
 int open(const char *path, int flags, ...);
 int open64(const char *path, int flags, ...);
@@ -33,7 +33,7 @@ int open64(const char *path, int flags, ...) {
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
-/* Changes mostly what the headers describe, not the headers. */
+/* Changes mostly the content of sections, not the headers. Returns the new size. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     struct elf_sections sections;
     uint8_t *const copy = malloc(size ? size : 1);

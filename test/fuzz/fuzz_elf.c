@@ -9,8 +9,7 @@
 enum { SOME_SYMBOLS = 64 };
 
 static const double most_seconds = 1;
-/* Bounds memory beside the input: its tables, and what minidebug's xz and inflated sections may
- * take. */
+/* Bounds memory beside the input: tables, the xz of minidebug, and inflated sections. */
 static const size_t most_bytes = (size_t)160 << 20;
 
 static void read_names(const struct elf_file *file, size_t size) {

@@ -224,7 +224,8 @@ static void free_requests(void) {
     }
 }
 
-/* Closes some as serve.c's http_gone does: the client has closed its connection meanwhile. */
+/* Closes the connections of some requests, as if the clients had closed them meanwhile: does the
+ * same as http_gone() in serve.c. */
 static void close_some(void) {
     for (unsigned i = 0; i < requests.count; i++) {
         struct made *const made = &requests.made[i];

@@ -57,7 +57,8 @@ static void take_lines(char *lines) {
 
 /* --- the message --- */
 
-/* Returns whether the protobuf response has something that both forms keep whole. */
+/* Reads the protobuf response from its JSON, into *result. Returns true if there is such a
+ * response, and its text is one that both forms keep whole; *result is unset if there is none. */
 static bool as_json(const uint8_t *message, size_t size, struct partial_success *result) {
     ANSWER *const response = ANSWER_UNPACK(NULL, size, message);
     if (!response)

@@ -1,7 +1,6 @@
-/* Fuzzes a jitdump file of any records. They cost time and memory by their length alone, and a file
- * that is read in two parts means the same as one that is read at once. Input: a byte for where to
- * divide; then the file.
- */
+/* Fuzzes the reader of jitdump files with any records. The time and memory that it needs are
+ * bounded, and a file that it reads in two parts gives the same names and lines as one that it
+ * reads at once. Input: a byte that says where to divide the file; then the file. */
 #include "budget.h"
 #include "reported.h"
 
@@ -27,7 +26,7 @@ static void ask(struct jitdump *dump, uint64_t address, struct said *said) {
     promise(said->line >= 0 && strlen(said->file) < sizeof said->file);
 }
 
-/* Reads nothing of a file without a valid head, however it is divided. */
+/* Compares both ways of reading. Neither finds a name in a file without a valid head. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct said says[2];
     static struct jitdump parted;

@@ -1,7 +1,7 @@
-/* Fuzzes a receiver's response in JSON: of whatever bytes, what is kept is shown as one printable
- * line of UTF-8, and all JSON that is not nested deeper than the reader's bound is accepted. The
- * reason of a refusal, in whatever form, is bounded, and repeats no header. Input: the body.
- */
+/* Fuzzes a receiver's response in JSON. Whatever the bytes, the text that is kept is shown as one
+ * printable line of UTF-8, and all JSON that is not nested deeper than the reader's bound is
+ * accepted. The reason of a refusal, whatever its form, is bounded, and repeats no header. Input:
+ * the body. */
 #include "export/receiver_words.h"
 #include "export/response.h"
 #include "fuzz.h"
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     response_read(body, size, true, &again);
     promise(memcmp(&result, &again, sizeof result) == 0);
 
-    /* one character more makes it invalid, and nothing of it is used */
+    /* one more character makes the body invalid, and no part of it is used */
     uint8_t *const longer = malloc(size + 1);
     promise(longer);
     memcpy(longer, body, size);

@@ -1,9 +1,8 @@
-/* Fuzzes unwind tables that a JIT compiler registers: whatever bytes are there, nothing behind
+/* Fuzzes unwind tables that a JIT compiler registers. Whatever bytes are there, nothing behind
  * readable memory is read, and a copy of the tables means the same.
  *
- * Input: a byte, whose lowest bit decides whether more bytes can be read behind; then .eh_frame, up
- * to the end of a page.
- */
+ * Input: a byte, whose lowest bit decides whether bytes behind the table can be read; then
+ * .eh_frame, up to the end of a page. */
 #include "fuzz.h"
 #include "unwind/registration.h"
 

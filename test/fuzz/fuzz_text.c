@@ -1,10 +1,9 @@
 /* Fuzzes lists of key=value pairs, and endpoints.
  *
- * Pairs: a malformed list gives none; those of a good one, encoded again, are read the same again.
- * Endpoints: a URL of http or https that is unchanged when it is read again, and that depends on
- * the room for it only in whether it fits. Input: a byte of rules, a byte for the room, then the
- * text.
- */
+ * Pairs: a malformed list gives none; the pairs of a good one, encoded again, are read as the same
+ * pairs. Endpoints: the result is a URL of http or https, which stays unchanged when it is read
+ * again; the room for it decides only whether it fits. Input: a byte of rules, a byte for the room,
+ * then the text. */
 #include "endpoint.h"
 #include "fuzz.h"
 #include "keyvalues.h"
@@ -41,7 +40,8 @@ static void keep_pair(void *arg, const char *key, const char *value) {
     put_encoded(pairs, value);
 }
 
-/* Reads a text of `size` bytes: each of them makes three, at most. */
+/* Reads the pairs of a text, and encodes them again, in three times `size` bytes at most. Returns
+ * true if the list is well-formed. The caller frees pairs->text. */
 static bool read_pairs(const char *text, size_t size, struct pairs *pairs) {
     char *const scratch = malloc(strlen(text) + 1);
     *pairs = (struct pairs){.text = malloc(3 * size + 1)};

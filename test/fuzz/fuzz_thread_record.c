@@ -30,7 +30,7 @@ struct label_set {
     uint64_t capacity;
 };
 
-/* Returns the end of pages behind which none is mapped. */
+/* Returns the end of readable pages: the page after them cannot be read. */
 static uint8_t *edge(void) {
     static uint8_t *end;
     if (end)
@@ -74,7 +74,7 @@ static void check(const struct sample_context *context) {
         promise(context->attributes[at] == 0);
 }
 
-/* Reads into memory of other contents each time. */
+/* Reads the object twice, each time into memory with other contents: both results must be equal. */
 static void read_it(reader *read, const void *object) {
     static struct sample_context contexts[2];
     enum context_outcome outcomes[2];
