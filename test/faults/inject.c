@@ -15,8 +15,8 @@
  *   SITE     where the call was made: OBJECT+OFFSET of that frame
  *   NUMBER   which of the calls with all of that in common it is, from 1
  * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT.
- * `check` compares each call of ours with allowed_calls.def and with what seccomp_filter.c asks
- * about, and appends one line for each that is on neither list: WHAT ROLE CALL ARGUMENTS STACK.
+ * `check` compares each call of ours with allowed_calls.def and with the calls that the model in
+ * seccomp_filter.c tries, and appends one line for each fault: WHAT ROLE CALL ARGUMENTS STACK.
  *   name       the call is not listed, or is made behind a filter though only `UNFILTERED` lists it
  *   arguments  the call is made behind a filter that the program has installed since its start, and
  *              the model would have passed a filter that kills for the call with these arguments
@@ -52,7 +52,7 @@ enum {
     MAX_COUNTERS = 4096,
     MAX_CALLS = 512,
     SITE = 96,
-    STACK_WORDS = 1024, /* looked through for a caller of ours */
+    STACK_WORDS = 1024, /* scanned for a caller of ours */
 };
 
 enum mode { LIST, ALL, CHECK, DENY, FAIL };
@@ -130,7 +130,7 @@ static bool changes_mappings(long call) {
     return call == SYS_mmap || call == SYS_munmap || call == SYS_execve;
 }
 
-/* Writes "OBJECT+OFFSET" of the frame that made the call; returns false if it is not ours. */
+/* Writes "OBJECT+OFFSET" of the frame that made the call. Returns false if the call is not ours. */
 static bool site_of(struct task *task, long call, char site[static SITE]) {
     const struct place *const frame = maker(task->role, walk(task, call));
     if (frame)
@@ -163,8 +163,8 @@ static bool is_the_one(struct task *task, long call) {
            count("wanted") == wanted->number;
 }
 
-/* Returns whether a call is to be denied: glibc ends the process if a futex call of its own fails
- * as it never does. */
+/* Returns true if the call is to be denied. glibc's own futex calls are not: they never fail so,
+ * and glibc would end the process. */
 static bool is_denied(struct task *task, long call) {
     char site[SITE];
     return call == inject.wanted.call && site_of(task, call, site) &&
@@ -213,7 +213,8 @@ static void find_capture(struct process *process) {
         fclose(maps);
 }
 
-/* Returns whether the library is on the stack, or could be: an address of its own lies there. */
+/* Returns true if the library is on the stack, or may be: an address of its code is among the words
+ * there. */
 static bool may_be_ours(struct task *task, const struct __ptrace_syscall_info *info) {
     static uint64_t words[STACK_WORDS];
     struct process *const process = task->process;
@@ -234,7 +235,7 @@ static bool may_be_ours(struct task *task, const struct __ptrace_syscall_info *i
     return false;
 }
 
-/* The number of filters around the thread. */
+/* Returns the number of seccomp filters of the thread. */
 static int filters_of(const struct task *task) {
     char path[64], line[256];
     int filters = 0;
@@ -437,8 +438,9 @@ enum {
     MOST_DESCRIPTORS = 1024,
 };
 
-/* Leaves the program's descriptors, so that whoever waits for their ends waits for the program
- * alone. */
+/* Closes the program's descriptors in the tracer, except `kept` and the report, so that a process
+ * that waits for the ends of the descriptors waits for the program alone. Also leaves the program's
+ * session. */
 static void leave_descriptors(int kept) {
     const int nothing = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < MOST_DESCRIPTORS; fd++)
@@ -449,8 +451,9 @@ static void leave_descriptors(int kept) {
     setsid();
 }
 
-/* Becomes the program. Its tracer is a grandchild, which it does not know, so the program has the
- * id and the parent that it would have without a tracer. Returns in the tracer. */
+/* Becomes the program in this process, and returns in the tracer. The tracer is a grandchild that
+ * the program does not know, so the program has the id and the parent that it would have without a
+ * tracer. */
 static void start_above(char **command) {
     int ends[2];
     int status;

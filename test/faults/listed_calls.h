@@ -1,7 +1,7 @@
-/* Compares a system call that the profiler makes with shim/process/allowed_calls.def, and with what
- * shim/process/seccomp_filter.c asks about. For the latter the model is given a filter that kills
- * for this call alone, with these arguments: a model that asks about the call refuses that filter.
- */
+/* Compares a system call that the profiler makes with shim/process/allowed_calls.def, and with the
+ * calls that shim/process/seccomp_filter.c tries. For the latter, gives its model a filter that
+ * kills for this call alone, with these arguments: a model that tries the call refuses that
+ * filter. */
 #include "process/seccomp_filter.c"
 
 enum { COMPARED_ARGUMENTS = 4 };
@@ -25,8 +25,9 @@ static unsigned compared_arguments(int number) {
     }
 }
 
-/* Clocks of threads are negative, and each differs: the lists have -2 for all of them. So do the
- * numbers of real-time signals, for which the lists have the largest. */
+/* Returns the first argument as the lists name it. Clocks of threads are negative and differ from
+ * each other: the lists have -2 for all of them. Real-time signals differ, too: the lists have the
+ * largest number for all of them. */
 static uint32_t named_first(int number, uint32_t first) {
     const bool is_clock = number == SYS_clock_gettime || number == SYS_timer_create;
     if (number == SYS_rt_sigaction && first > LIBC_SIGNAL)
@@ -78,7 +79,7 @@ static unsigned short make_killer(const struct made_call *made, struct sock_filt
     return n;
 }
 
-/* Who makes a call: which questions of the model's are about it. */
+/* Names the maker of a call, which decides the model's verdicts that concern the call. */
 enum maker_kind { BY_THREAD, BY_LOGGING_THREAD, BY_HELPER };
 
 static bool model_refuses(const struct sock_fprog *program, enum maker_kind kind) {
@@ -92,7 +93,7 @@ static bool model_refuses(const struct sock_fprog *program, enum maker_kind kind
     return asked[kind] & ~seccomp_filter_verdicts(program);
 }
 
-/* Returns whether the model would notice a filter that kills for the call. */
+/* Returns true if the model would refuse a filter that kills for the call. */
 static bool listed_is_asked(const struct made_call *made, enum maker_kind kind) {
     enum { KNOWN = 4096 };
     static struct {

@@ -1,9 +1,12 @@
-/* Is preloaded: builds a sandbox around the program before main. Before the profiler's constructor
- * if it comes behind the profiler in LD_PRELOAD, after it if in front.
+/* Is preloaded: builds a sandbox around the program before main. It does so before the profiler's
+ * constructor if it comes behind the profiler in LD_PRELOAD, and after it if it comes in front.
  *
- * SANDBOX_ALLOW    numbers of system calls, with commas: every other one is refused; unset: no
- * sandbox SANDBOX_ACTION   "errno": it returns EPERM; "kill": the process dies of SIGSYS; "allow":
- * it passes SANDBOX_THREADS  "all": of every thread that there is already; else of the calling one
+ * - SANDBOX_ALLOW: numbers of system calls, with commas; the sandbox refuses every other call;
+ *   unset: there is no sandbox
+ * - SANDBOX_ACTION: for a refused call: "errno": it returns EPERM; "kill": the process dies of
+ *   SIGSYS; "allow": it passes
+ * - SANDBOX_THREADS: "all": the sandbox holds for every thread that there is already; otherwise for
+ *   the calling one
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Tells where a system call of a traced thread comes from, and whether the profiler made it. */
+/* Finds where a system call of a traced thread comes from, and whether the profiler made it. */
 #ifndef TRACED_CALLS_H
 #define TRACED_CALLS_H
 
@@ -25,13 +25,14 @@ enum role { APP, HELPER };
 struct process {
     pid_t pid;
     Dwfl *names;
-    bool stale; /* its mappings have changed since `names` looked */
+    bool stale; /* its mappings have changed since libdw read them */
     bool maps_stale;
     int filters;         /* that were there at its exec */
     uint64_t start, end; /* of libotelprof.so, if it is mapped */
 };
 
-/* What is at an offset of an object: asked of libdw once, which looks through every symbol. */
+/* Describes the code at an offset of an object. Each place is looked up by libdw only once, because
+ * libdw scans every symbol. */
 struct place {
     char object[64];
     uint64_t offset;
@@ -39,7 +40,7 @@ struct place {
     bool exported;
 };
 
-/* Where a call comes from, innermost first. */
+/* Lists the frames of a call, innermost first. */
 struct stack {
     struct process *process;
     int count;
@@ -141,8 +142,9 @@ static bool is_in_pthread_create(const struct stack *stack) {
     return false;
 }
 
-/* glibc's clone has no caller, for those who unwind; but the call before it, which blocks all
- * signals, is of the same pthread_create. */
+/* Returns the stack of the thread's call. libdw finds no caller of glibc's clone: in a
+ * pthread_create, returns the stack of the call before, which blocks all signals and comes from the
+ * same pthread_create. */
 static const struct stack *walk(struct task *task, long call) {
     struct stack *const stack = &task->stack;
     if (is_clone(call) && is_in_pthread_create(stack))
@@ -162,7 +164,8 @@ static bool is_library_below(const struct place *frame) {
            begins(frame->object, "[vdso");
 }
 
-/* Not exported, and yet no more than the program's own call, handed on. */
+/* Returns true if the function only forwards the program's own call: it is exported, or its name
+ * begins with one of these. */
 static bool forwards(const struct place *frame) {
     static const char *const names[] = {
         "free_slow",      "realloc_slow", "boot_",        "malloc",       "calloc",
@@ -181,7 +184,8 @@ static bool is_capture(const struct place *frame) {
     return strcmp(frame->object, "libotelprof.so") == 0;
 }
 
-/* The frame that made the call; NULL if it is not ours. */
+/* Returns the frame that made the call; NULL if the call is not ours. Every call of the helper is
+ * ours. */
 static const struct place *maker(enum role role, const struct stack *stack) {
     int i = 0;
     while (i < stack->count && (is_library_below(stack->frames[i]) ||

@@ -1,6 +1,6 @@
 /* Does a little of everything that the profiler takes part in, and prints the results: threads,
- * memory, fork, a library that comes and goes, signals, errno, descriptors. Whatever of the
- * profiler's own calls fails, output and status stay what they are without it.
+ * memory, fork, a library that comes and goes, signals, errno, descriptors. Output and
+ * status are the same as without the profiler, whichever of the profiler's own calls fails.
  *
  * usage: victim MILLISECONDS [short]
  *
@@ -34,7 +34,8 @@ static void burn(void) {
     WORK_FOR(milliseconds * NS_PER_MS);
 }
 
-/* Fills, moves and checks; returns 0 if nothing was lost and errno stayed unchanged. */
+/* Allocates, fills, moves and checks blocks. Returns 0 if all content was kept and errno stayed
+ * unchanged, 1000 or 2000 if memory was refused, and otherwise the number of faults. */
 static int allocate(void) {
     unsigned char *blocks[BLOCKS];
     int wrong = 0;

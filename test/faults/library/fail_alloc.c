@@ -59,7 +59,8 @@ static bool is_passed_through(const char *object) {
     return false;
 }
 
-/* Writes the nearest frame outside libc, the loader and objects that only forward. */
+/* Writes the number, and the nearest frame outside libc, the loader and objects that only forward;
+ * "?" if there is none. */
 static void write_site(long number) {
     void *frames[FRAMES];
     char line[256];
@@ -116,7 +117,7 @@ void *__wrap_helper_heap_take_zeroed(size_t size) {
     return fails() ? NULL : __real_helper_heap_take_zeroed(size);
 }
 
-/* Replaces the resizing: every realloc must come by the first function. */
+/* Refuses to resize an object, so that every realloc calls helper_heap_take(). */
 bool __wrap_helper_heap_resize(void *object, size_t size) {
     (void)object, (void)size;
     return false;
