@@ -6,7 +6,8 @@
 
 enum { SLOTS = 512, MAX_BYTES = 8000 };
 
-/* Holds objects, each of which begins with its size; every byte after is the size's last. */
+/* Holds objects. Each begins with its size, and every further byte is the lowest byte of the
+ * size. */
 static _Atomic(uint8_t *) slots[SLOTS];
 
 WORK(work_beside_malloc)

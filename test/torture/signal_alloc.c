@@ -61,7 +61,8 @@ static void allocate(unsigned i) {
     block(SIG_UNBLOCK);
 }
 
-/* SIGURG comes in the middle of the sum, from this very thread, and never returns. */
+/* Sends SIGURG to this thread in the middle of the work. Its handler jumps out and never
+ * returns. */
 static void jump_out(unsigned i) {
     if (sigsetjmp(out, 1) == 0) {
         for (unsigned k = 0; k < 100; k++)

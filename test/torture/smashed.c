@@ -10,8 +10,8 @@ enum { PAGE = 4096, ROUNDS = 400000 };
 
 WORK(work_in_sound_code)
 
-/* Defines NAME(value, rounds): rbp = value while it counts down. CFA is rsp based and right, except
- * where `lies` differs. */
+/* Defines NAME(value, rounds), which holds `value` in rbp while it counts `rounds` down. Its CFA is
+ * relative to rsp and right, unless `lies` changes that. */
 #define SPIN(name, lies)                                                                           \
     void name(uint64_t value, uint64_t rounds);                                                    \
     __asm__(".text\n.p2align 4\n.type " #name ", @function\n" #name ":\n"                          \

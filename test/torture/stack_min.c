@@ -10,7 +10,8 @@ enum { PAGE = 4096 };
 
 WORK(work_on_little_stack)
 
-/* Uses an alternate stack that ends before memory that cannot be accessed. */
+/* Uses an alternate stack of the smallest size, whose lower end is near memory that cannot be
+ * accessed, and none in every second round. */
 static void *torture(void *unused) {
     const size_t size = (size_t)sysconf(_SC_MINSIGSTKSZ);
     const size_t mapped = (size + PAGE - 1) / PAGE * PAGE;

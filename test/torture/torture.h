@@ -1,5 +1,5 @@
-/* Has what every torture program needs: so much CPU time to spend, a watchdog, checks, and named
- * work whose true cost is printed for comparison with the profile.
+/* Holds the common parts of the torture programs: a budget of CPU time, a watchdog, checks, and
+ * named work whose true cost is printed for comparison with the profile.
  *
  * usage of each: PROGRAM [SECONDS]   (of CPU time, of the whole process; default 2)
  * Prints "share FUNCTION NANOSECONDS" for each work function, then "ok". A failed check is printed
