@@ -1,11 +1,11 @@
 /* Is preloaded into any program: compares our walker with libunwind, at real instruction
  * boundaries.
  *
- * A timer on the main thread's CPU time sets the processor's trap flag now and then; for so many
- * instructions each one raises SIGTRAP, whose handler unwinds the interrupted thread twice and
- * compares. A burst ends before any system call, since a thread may block SIGTRAP by one. Only its
- * end starts the timer again: what the handler costs is the thread's CPU time too, so a timer that
- * repeats would be due at once and the bursts would be the first instructions of the program. Other
+ * A timer on the main thread's CPU time sets the processor's trap flag for a burst of instructions.
+ * Each of them raises SIGTRAP, whose handler unwinds the interrupted thread twice and compares. A
+ * burst ends before any system call, since a thread may block SIGTRAP by one. Only its end starts
+ * the timer again: the cost of the handler is the thread's CPU time, too, so a timer that repeats
+ * would be due at once, and the bursts would be the first instructions of the program. Other
  * threads are not stepped.
  *
  * - DIFFERENTIAL_REPORT=FILE: one line of JSON for each process is appended there
@@ -60,8 +60,8 @@ static struct {
     uint32_t examples;
 } tally;
 
-/* Is kept in the handler and written at exit: a write calls malloc, which the program may be
- * inside. */
+/* Holds examples, which the handler keeps for the report at exit: a write calls malloc, and the
+ * signal may have interrupted malloc. */
 static struct example {
     const char *what;
     uint32_t count;
@@ -105,8 +105,8 @@ static uint32_t ask_oracle(ucontext_t *context) {
     return count;
 }
 
-/* Returns whether code is described, by libunwind's own look-up: our reader must not judge
- * itself. */
+/* Returns true, and sets *start, if the code has unwind information, by libunwind's own lookup: our
+ * reader must not judge itself. */
 static bool is_described(uintptr_t pc, uintptr_t *start) {
     unw_proc_info_t info;
     if (unw_get_proc_info_by_ip(unw_local_addr_space, pc, &info, NULL) != 0)
@@ -115,8 +115,8 @@ static bool is_described(uintptr_t pc, uintptr_t *start) {
     return true;
 }
 
-/* Without unwind information libunwind goes on by rbp, whatever is in it: its frames behind such a
- * frame are no truth. */
+/* Returns true if one of libunwind's first `count` frames has no unwind information. From there
+ * libunwind goes on by rbp, whatever is in it, so its further frames are no truth. */
 static bool is_guess_within(uint32_t count) {
     uintptr_t start;
     for (uint32_t i = 0; i < count; i++)
@@ -133,7 +133,7 @@ static struct {
     ElfW(Phdr) headers[64];
 } hide;
 
-/* Is an entry of a table of .eh_frame_hdr, sorted: relative to its beginning. */
+/* Describes an entry of the sorted table in .eh_frame_hdr, relative to the header's beginning. */
 struct entry {
     int32_t function;
     int32_t fde;
@@ -292,7 +292,8 @@ static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) 
     }
 }
 
-/* Compares: our frames must be libunwind's, in its order; gaps must be marked. */
+/* Judges a walk without the hidden tables: our frames must be libunwind's, in its order, and gaps
+ * must be marked. */
 static void judge_without_tables(const struct unwind *walk, enum unwind_end end,
                                  uint32_t expected_count) {
     uint32_t at = 0;
@@ -402,7 +403,7 @@ static void start_timer(void) {
         pause_bursts();
 }
 
-/* Begins in a child, which has no timer of its parent's, and reports what it saw itself. */
+/* Begins anew in a child, which has not inherited the timer: its report has only its own stacks. */
 static void begin_in_child(void) {
     modules_after_fork(&modules, 0);
     memset(&tally, 0, sizeof tally);

@@ -36,7 +36,7 @@ static struct stack_range thread_stack;
 static struct python python;
 static struct log messages;
 
-/* Are native functions that are reported by name; as frames they are 1 to 3. */
+/* Lists native functions that are reported by name. As frames they are the numbers 1 to 3. */
 static struct {
     const char *name;
     uintptr_t start;
@@ -44,14 +44,15 @@ static struct {
 } marks[MARKS] = {
     {.name = "known_burn"}, {.name = "known_call"}, {.name = "_PyEval_EvalFrameDefault"}};
 
-/* Holds a stack: its length, why it ended, and its frames. `at` in words: never 0. */
+/* Holds the stacks. Each is a word with its length, its doubt and its end, and then its frames.
+ * `at` is the index of its first word: never 0. */
 static struct {
     uint64_t *words;
     uint32_t used;
     struct {
         uint32_t at;
         uint32_t count;
-        uintptr_t pc; /* the first */
+        uintptr_t pc; /* the pc of the first such stack */
     } slots[SLOTS];
     uint64_t steps;
     uint64_t lost;
@@ -265,7 +266,8 @@ __attribute__((visibility("default"))) void begin_looking(void) {
 }
 
 bool has_looked_enough(void);
-/* Returns whether there are enough samples to judge: the kernel's timers may be late. */
+/* Returns true if enough instructions were sampled to judge, because the kernel's timers may be
+ * late, or if nothing is to be reported. */
 __attribute__((visibility("default"))) bool has_looked_enough(void) {
     return !live.file || kept.steps >= ENOUGH;
 }

@@ -1,5 +1,5 @@
-/* Reports what the profiler knows of a Python function, for a program of the function's own
- * interpreter to compare (python_names.py), which loads it by ctypes. */
+/* Reports the name, file and lines that the profiler has read of a Python function. A program of
+ * the function's own interpreter loads this by ctypes, and compares (python_names.py). */
 #include "frames/python_functions.h"
 #include "kernel/profiler_memory.h"
 
@@ -27,7 +27,9 @@ bool names_start(void) {
            python_offsets_find((uint32_t)*version, runtime, &offsets);
 }
 
-/* Forgets all functions when there is no room: the library has more functions. */
+/* Returns the number of the function of this code object; 0: the object cannot be read. Forgets all
+ * functions before a second attempt, because the standard library has more functions than there is
+ * room for. */
 uint32_t names_number(uintptr_t code, bool of_another) {
     static struct python_pages pages;
     struct python_reader reader = {.of_another = of_another, .copies = &pages};
@@ -55,8 +57,9 @@ int names_start_line(void) {
     return named.start_line;
 }
 
-/* Counts wrong lines of the function whose instruction i, of `count`, has the line lines[i]; 0:
- * none. Code behind its end has none. */
+/* Returns how many of the function's `count` instructions do not have their line in `lines`; 0
+ * there: no line. `is_whole`: the code ends with them, so the place behind it must have no line,
+ * and counts as one more if it has. */
 uint32_t names_wrong_lines(uint32_t number, const int *lines, uint32_t count, bool is_whole) {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < count; i++)

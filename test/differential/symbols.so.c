@@ -1,6 +1,6 @@
-/* Is preloaded: compares for every name that any loaded object defines what we find in the tables
- * behind us with what dlsym(RTLD_NEXT) finds. Counts and differences are appended to the file that
- * SYMBOLS names. */
+/* Is preloaded: looks up every name that any loaded object defines in the tables of the objects
+ * behind this one, and compares the result with dlsym(RTLD_NEXT)'s. Appends the differences and the
+ * count to the file that SYMBOLS names. */
 #include "symbols/next_symbol.h"
 
 #include <dlfcn.h>

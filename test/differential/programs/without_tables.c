@@ -1,6 +1,6 @@
-/* Has what compilers make of functions: leaves, loops, switches, tail calls, frames of every kind,
- * calls that do not return, jumps out of functions. Built with and without frame pointers, and
- * walked without its unwind tables. */
+/* Has the code that compilers make of functions: leaves, loops, switches, tail calls, frames of
+ * every kind, calls that do not return, jumps out of functions. The test builds it with and without
+ * frame pointers, and the walker does not see its unwind tables. */
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdarg.h>

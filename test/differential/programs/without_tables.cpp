@@ -1,5 +1,5 @@
-/* Has what compilers make of C++: virtual functions, templates, closures, exceptions, the library's
- * own code inlined. */
+/* Has the code that compilers make of C++: virtual functions, templates, closures, exceptions,
+ * inlined code of the library. */
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
