@@ -12,28 +12,13 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-static long copy_to_process(long id, const struct iovec *ranges, size_t count,
-                            const struct iovec *copy) {
-    return bare_syscall(SYS_process_vm_writev, id, (long)ranges, (long)count, (long)copy, 1, 0);
-}
-
-/* Copies ranges in one call. Names the process by its own id, because security monitors take a call
- * with another id for an injection of code; once the main thread has ended, only a thread's id
- * gives access to memory. Returns the number of bytes, up to the first that cannot be read; -1 if
- * that is the first one, or if the call is refused: errno is set. */
-static long copy_ranges(const struct iovec *ranges, size_t count, void *to, size_t size) {
-    const struct iovec copy = {to, size};
-    const long process = bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    const long read = copy_to_process(process, ranges, count, &copy);
-    if (read >= 0 || errno != ESRCH)
-        return read;
-    const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    return copy_to_process(thread, ranges, count, &copy);
-}
-
+/* Reads memory in one call. Uses this thread's id, because the process's id gives no access to
+ * memory once the main thread has ended. */
 static long read_at_once(uint64_t address, void *to, size_t size) {
+    const struct iovec copy = {to, size};
     const struct iovec range = {(void *)(uintptr_t)address, size};
-    return copy_ranges(&range, 1, to, size);
+    const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return bare_syscall(SYS_process_vm_readv, thread, (long)&copy, 1, (long)&range, 1, 0);
 }
 
 /* Moves a piece through an empty pipe, which has room for PIPE_BUF bytes. */
@@ -60,7 +45,7 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 }
 
 bool safe_read(uint64_t address, void *to, size_t size) {
-    /* a filter may kill for process_vm_writev, and a kernel may lack the call */
+    /* a filter may kill for process_vm_readv, and a kernel may lack the call */
     const bool may_copy = !seccomp_is_filtered();
     const long read = may_copy ? read_at_once(address, to, size) : -1;
     return !may_copy || (read < 0 && errno != EFAULT) ? read_through_pipe(address, to, size)
@@ -68,6 +53,25 @@ bool safe_read(uint64_t address, void *to, size_t size) {
 }
 
 /* --- on the program's threads --- */
+
+static long copy_to_process(long id, const struct iovec *ranges, size_t count,
+                            const struct iovec *copy) {
+    return bare_syscall(SYS_process_vm_writev, id, (long)ranges, (long)count, (long)copy, 1, 0);
+}
+
+/* Copies ranges in one call. Names the process by its own id, because security monitors take a call
+ * with another id for an injection of code; once the main thread has ended, only a thread's id
+ * gives access to memory. Returns the number of bytes, up to the first that cannot be read; -1 if
+ * that is the first one, or if the call is refused: errno is set. */
+static long copy_ranges(const struct iovec *ranges, size_t count, void *to, size_t size) {
+    const struct iovec copy = {to, size};
+    const long process = bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long read = copy_to_process(process, ranges, count, &copy);
+    if (read >= 0 || errno != ESRCH)
+        return read;
+    const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return copy_to_process(thread, ranges, count, &copy);
+}
 
 static struct {
     _Atomic uint32_t under_way;

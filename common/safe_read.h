@@ -1,9 +1,10 @@
 /* Reads memory of this process that the application may unmap at any moment, or that belongs to a
- * file that is cut short. The kernel copies it by process_vm_writev() from this process to this
- * process, which fails where a load would fault: it reads the source as a program does, and pins
- * only pages of the copy, which are few and in the caches. process_vm_readv() pins each page of the
- * source, which takes several microseconds where these are not in the caches. The call needs no
- * /proc, and no right that a process could give up.
+ * file that is cut short. The kernel copies it, which fails where a load would fault, and needs no
+ * /proc, and no right that a process could give up. The helper uses process_vm_readv(), which pins
+ * each page of the source; that takes several microseconds where these are not in the caches. A
+ * thread of the program uses process_vm_writev() to its own process, which reads the source as a
+ * program does, and pins only pages of the copy, which are few and in the caches. (Valgrind takes
+ * such a copy for one to another process, and its bytes for undefined.)
  *
  * Behind a seccomp filter, which may kill for that call, and on a kernel without the call the
  * helper writes the memory to a pipe of its own, which fails in the same way. A thread of the

@@ -292,7 +292,7 @@ def test_a_process_responds_behind_a_filter(behind, tmp_path, filtered):
 
 
 def test_memory_is_read_behind_a_filter_all_the_same(behind, tmp_path):
-    """Without process_vm_writev the exports still have what the application publishes as its process context."""
+    """Without process_vm_readv the exports still have what the application publishes as its process context."""
     texts = {f"text__{letter}": letter * 2000 for letter in "abc"}  # more than a page
     (tmp_path / "do").write_text(f"publish memfd {payload(**texts)}\n")
     settings = {"LD_PRELOAD": LIBRARY, **behind.environment("http")}
