@@ -126,6 +126,33 @@ static void another_thread_begins_with_nothing(void **state) {
     munmap(memory, FEW * PAGE);
 }
 
+/* Has two threads share one place among the remembered walks. */
+static void a_thread_with_the_same_place_begins_with_nothing(void **state) {
+    (void)state;
+    struct python_page_sets *const sets = python_page_sets_new();
+    uint8_t *const memory = pages_of_a_walk(sets, FEW);
+    struct walk walk = begin_walk(sets, THREAD + PYTHON_LAST_WALKS);
+    memory[PAGE / 2] = 9;
+    assert_int_equal(byte_of(&walk, memory + PAGE / 2), 9);
+    end_walk(&walk);
+    munmap(memory, FEW * PAGE);
+}
+
+/* Clears the pool in the middle of a walk, as a fork does in the child. */
+static void a_walk_that_a_fork_has_wiped_is_not_remembered(void **state) {
+    (void)state;
+    struct python_page_sets *const sets = python_page_sets_new();
+    uint8_t *const memory = pages_of_a_walk(sets, FEW);
+    struct walk walk = begin_walk(sets, THREAD);
+    python_page_sets_after_fork(sets);
+    end_walk(&walk);
+    walk = begin_walk(sets, THREAD);
+    memory[PAGE / 2] = 9;
+    assert_int_equal(byte_of(&walk, memory + PAGE / 2), 9);
+    end_walk(&walk);
+    munmap(memory, FEW * PAGE);
+}
+
 static void a_page_that_is_gone_hides_no_other(void **state) {
     (void)state;
     for (size_t gone = 0; gone < FEW; gone++) {
@@ -195,6 +222,8 @@ int main(void) {
         cmocka_unit_test(a_walk_begins_with_what_the_walk_before_has_read),
         cmocka_unit_test(what_the_walk_before_has_not_read_is_copied_when_it_is_read),
         cmocka_unit_test(another_thread_begins_with_nothing),
+        cmocka_unit_test(a_thread_with_the_same_place_begins_with_nothing),
+        cmocka_unit_test(a_walk_that_a_fork_has_wiped_is_not_remembered),
         cmocka_unit_test(a_page_that_is_gone_hides_no_other),
         cmocka_unit_test(a_long_walk_reads_what_is_there),
         cmocka_unit_test(copies_have_the_bytes_of_the_memory),

@@ -48,15 +48,18 @@ static struct python_page *page_entry(struct python_pages *pages, uintptr_t page
 
 /* --- the walk before --- */
 
+static struct python_last_walk *last_walk(struct python_page_sets *sets, uint32_t tid) {
+    return &sets->last[tid % PYTHON_LAST_WALKS];
+}
+
 /* Lists the ranges that the thread's last walk has read. Returns their number. */
-static size_t last_ranges(struct python_pages *pages) {
+static size_t last_ranges(const struct python_last_walk *last, struct python_pages *pages) {
     size_t count = 0;
     size_t bytes = 0;
-    if (atomic_load_explicit(&pages->last->tid, memory_order_relaxed) != pages->tid)
+    if (atomic_load_explicit(&last->tid, memory_order_relaxed) != pages->tid)
         return 0;
     for (; count < PYTHON_PAGES; count++) {
-        const uint64_t word =
-            atomic_load_explicit(&pages->last->pages[count], memory_order_relaxed);
+        const uint64_t word = atomic_load_explicit(&last->pages[count], memory_order_relaxed);
         const uintptr_t page = word & ~(uint64_t)(ARCH_SMALLEST_PAGE_BYTES - 1);
         const size_t first = word >> PART_BITS & (PARTS - 1);
         const size_t size = ((word & (PARTS - 1)) - first + 1) * PART_BYTES;
@@ -71,8 +74,8 @@ static size_t last_ranges(struct python_pages *pages) {
 /* Copies the memory that the thread's last walk has read. A page that can no longer be read ends
  * the copying: this walk copies that page and the later ones when it needs them. Behind a filter,
  * each page is copied when this walk needs it, because it may be gone. */
-static void copy_last_walk(struct python_pages *pages) {
-    const size_t count = last_ranges(pages);
+static void copy_last_walk(const struct python_last_walk *last, struct python_pages *pages) {
+    const size_t count = last_ranges(last, pages);
     const size_t copied =
         count == 0 ? 0
                    : safe_read_ranges_here(pages->ranges, count, pages->ahead, pages->is_filtered);
@@ -89,20 +92,20 @@ static void copy_last_walk(struct python_pages *pages) {
     }
 }
 
-static void remember_walk(const struct python_pages *pages) {
+static void remember_walk(struct python_last_walk *last, const struct python_pages *pages) {
     size_t count = 0;
     for (size_t i = 0; i < pages->count; i++) {
         const struct python_page *const page = &pages->pages[i];
         if (!page->read)
             continue;
         const uint64_t first = (uint64_t)__builtin_ctzll(page->read);
-        const uint64_t last = PARTS - 1 - (uint64_t)__builtin_clzll(page->read);
-        atomic_store_explicit(&pages->last->pages[count++],
-                              page->address | first << PART_BITS | last, memory_order_relaxed);
+        const uint64_t end = PARTS - 1 - (uint64_t)__builtin_clzll(page->read);
+        atomic_store_explicit(&last->pages[count++], page->address | first << PART_BITS | end,
+                              memory_order_relaxed);
     }
-    atomic_store_explicit(&pages->last->tid, pages->tid, memory_order_relaxed);
+    atomic_store_explicit(&last->tid, pages->tid, memory_order_relaxed);
     if (count < PYTHON_PAGES)
-        atomic_store_explicit(&pages->last->pages[count], 0, memory_order_relaxed);
+        atomic_store_explicit(&last->pages[count], 0, memory_order_relaxed);
 }
 
 /* --- room for copies --- */
@@ -133,17 +136,16 @@ struct python_pages *python_page_sets_take(struct python_page_sets *sets, uint32
     python_pages_forget(pages);
     pages->is_filtered = seccomp_is_filtered();
     pages->tid = tid;
-    pages->last = &sets->last[tid % PYTHON_LAST_WALKS];
-    copy_last_walk(pages);
+    copy_last_walk(last_walk(sets, tid), pages);
     return pages;
 }
 
 void python_page_sets_give(struct python_page_sets *sets, struct python_pages *pages) {
     if (!pages)
         return;
-    /* a child that a handler has forked during the walk finds all of this memory cleared */
-    if (pages->last)
-        remember_walk(pages);
+    /* a child that a handler has forked during the walk finds all of this memory cleared: it
+     * remembers an empty walk of no thread */
+    remember_walk(last_walk(sets, pages->tid), pages);
     /* pairs with the acquire in take_a_set() */
     atomic_fetch_and_explicit(&sets->taken, ~(1u << (pages - sets->sets)), memory_order_release);
 }

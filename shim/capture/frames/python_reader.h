@@ -61,7 +61,6 @@ struct python_pages {
     uint32_t tid; /* the thread that walks */
     /* the result of seccomp_is_filtered(): a filter of system calls is present */
     bool is_filtered;
-    struct python_last_walk *last; /* the thread's walk before; NULL: not remembered */
     struct python_page pages[PYTHON_PAGES];
     struct iovec ranges[PYTHON_PAGES]; /* ranges that the first call of a walk copies */
     _Alignas(ARCH_SMALLEST_PAGE_BYTES) uint8_t ahead[PYTHON_AHEAD_BYTES]; /* its copies */
