@@ -7,6 +7,7 @@ common/log.h has the rule for the level of a line.
 import ctypes
 import os
 import resource
+import struct
 import subprocess
 
 import pytest
@@ -16,6 +17,9 @@ from ports import closed_port
 pytestmark = pytest.mark.fast
 
 CLONE_NEWNET = 0x40000000
+PR_SET_NO_NEW_PRIVS = 38
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
+LANDLOCK_READ_FILE, LANDLOCK_READ_DIR = 1 << 2, 1 << 3
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: sum(range(1000))\n"
 IN_TIME = 300
 
@@ -25,10 +29,32 @@ def on_no_network():
     ctypes.CDLL(None).unshare(CLONE_NEWNET)
 
 
-def run(command, profiled=True, limits=(), network=True, **environment):
+def in_a_sandbox_that_hides_the_exporter(command):
+    """Lets the process read the system's files, the program and the preloaded library, and no other file."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handled = ctypes.c_uint64(LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
+    rules = libc.syscall(LANDLOCK_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
+    assert rules >= 0
+    folders = [f for f in ("/usr", "/etc", "/lib", "/lib64", "/proc", "/sys", "/dev") if os.path.isdir(f)]
+    for path in [*folders, LIBRARY, command]:
+        rights = handled.value if path in folders else LANDLOCK_READ_FILE
+        rule = struct.pack("=Qi", rights, os.open(path, os.O_PATH))
+        assert libc.syscall(LANDLOCK_ADD_RULE, rules, 1, rule, 0) == 0
+    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0) == 0
+    try:
+        open(LIBRARY.with_name("libotelprof-flush.so"), "rb")
+    except PermissionError:
+        return
+    raise AssertionError("the exporter is not hidden")
+
+
+def run(command, profiled=True, limits=(), network=True, hidden=False, **environment):
     """Runs at default settings, with `environment` added; returns standard error, and the program's status."""
 
     def prepare():
+        if hidden:
+            in_a_sandbox_that_hides_the_exporter(command[0])
         if not network:
             on_no_network()
         for what, values in limits:
@@ -38,7 +64,7 @@ def run(command, profiled=True, limits=(), network=True, **environment):
     if profiled:
         given.update({"LD_PRELOAD": str(LIBRARY), **environment})
     done = subprocess.run([str(part) for part in command], env=given, capture_output=True, text=True, check=False,
-                          timeout=IN_TIME, preexec_fn=prepare if limits or not network else None)
+                          timeout=IN_TIME, preexec_fn=prepare if limits or hidden or not network else None)
     return done.stderr, done.returncode
 
 
@@ -87,23 +113,12 @@ def test_an_absent_receiver_at_the_default_endpoint_is_logged_at_debug(program):
     assert "debug: profiles cannot be sent to localhost:4318/" in said
 
 
-def test_files_that_a_sandbox_hides_are_no_fault_of_the_installation():
-    """landlock hides the file: it is there, and its mode would let us read it."""
-    code = (
-        "import ctypes, os\n"
-        "libc = ctypes.CDLL(None, use_errno=True)\n"
-        "handled = ctypes.c_uint64(1 << 2 | 1 << 3)\n"  # rights to read files and folders
-        "rules = libc.syscall(444, ctypes.byref(handled), ctypes.c_size_t(8), 0)\n"
-        "assert rules >= 0 and libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, rules, 0) == 0\n"
-        "try: open('/etc/passwd')\n"
-        "except PermissionError: pass\n"
-        "else: raise SystemExit('it can read')\n"
-    ) + BURN.replace("import time\n", "").format(0.5)
-    code = "import time\n" + code + "os._exit(7)\n"
-    settings = {"OTEL_PROFILER_MIN_LIFETIME": "400", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    command = ["/usr/bin/python3", "-S", "-c", code.replace("os._exit(7)", "raise SystemExit(7)")]
-    assert run(command, **settings) == ("", 7)
-    said, _ = run(command, OTEL_LOG_LEVEL="debug", **settings)
+def test_files_that_a_sandbox_hides_are_no_fault_of_the_installation(program):
+    """The exporter is there, and its mode would let us read it; landlock hides it from the start on."""
+    settings = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    command = [program("burn"), "300", "4"]
+    assert run(command, hidden=True, **settings) == ("", 7)
+    said, _ = run(command, hidden=True, OTEL_LOG_LEVEL="debug", **settings)
     assert "debug: " in said and "cannot be loaded" in said
 
 
