@@ -1,4 +1,4 @@
-/* Reads a loaded object's dynamic section: where its tables are in memory.
+/* Reads a loaded object's dynamic section: where its tables are in memory, and its relocations.
  *
  * For the tags that it uses itself, the loader has replaced the file's addresses by addresses in
  * memory, except in the vDSO, where it cannot write. So a value below the object's start is still
@@ -79,6 +79,32 @@ static inline uintptr_t dynamic_address(const struct dynamic_object *object, int
     const uintptr_t value = entry->d_un.d_ptr;
     const bool is_of_file = tag == DT_VERDEF || tag == DT_VERNEED || value < object->start;
     return is_of_file ? object->bias + value : value;
+}
+
+/* Visits the relocations that the loader has applied, until `visit` returns true; returns true if
+ * it did. Those of calls (DT_JMPREL) come first, then the others (DT_RELA) without its first ones,
+ * the relative ones (DT_RELACOUNT), which name no symbol. Leaves out a table that is not in one
+ * readable segment. Is inline so that the compiler makes a loop of it and the visitor. */
+static inline bool
+dynamic_relocations_visit(const struct object_segments *segments,
+                          const struct dynamic_object *object,
+                          bool (*visit)(const ElfW(Rela) * relocation, void *arg), void *arg) {
+    const struct {
+        int64_t tag;
+        int64_t size_tag;
+        size_t first;
+    } tables[] = {{DT_JMPREL, DT_PLTRELSZ, 0},
+                  {DT_RELA, DT_RELASZ, dynamic_number(object, DT_RELACOUNT)}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const size_t size = dynamic_number(object, tables[i].size_tag);
+        const ElfW(Rela) *const table = (const ElfW(Rela) *)dynamic_address(object, tables[i].tag);
+        if (!table || !object_is_readable(segments, (uintptr_t)table, size))
+            continue;
+        for (size_t k = tables[i].first; k < size / sizeof *table; k++)
+            if (visit(&table[k], arg))
+                return true;
+    }
+    return false;
 }
 
 /* Returns the hash of a name in a table of DT_GNU_HASH (Bernstein's). */

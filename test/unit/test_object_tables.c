@@ -124,6 +124,49 @@ static void offsets_outside_the_object_are_not_followed(void **state) {
     assert_null(object_tables_refer(&tables, (const char *const[]){"", NULL}));
 }
 
+static bool note_offset(const ElfW(Rela) * relocation, void *arg) {
+    char *const seen = arg;
+    snprintf(seen + strlen(seen), 16, "%d ", (int)relocation->r_offset);
+    return relocation->r_offset == 9;
+}
+
+static const char *offsets_visited(const struct dl_phdr_info *info) {
+    static char seen[64];
+    const struct object_segments segments = object_segments_of(info);
+    const struct dynamic_object object = dynamic_object_of(&segments);
+    ElfW(Rela) *const relocations = (ElfW(Rela) *)((uintptr_t)memory + 512);
+    for (int i = 0; i < 6; i++)
+        relocations[i] = (ElfW(Rela)){.r_offset = (ElfW(Addr))i};
+    seen[0] = 0;
+    assert_false(dynamic_relocations_visit(&segments, &object, note_offset, seen));
+    relocations[1].r_offset = 9;
+    assert_true(dynamic_relocations_visit(&segments, &object, note_offset, seen));
+    return seen;
+}
+
+/* Lists two relocations of calls, and four others, of which two are relative. */
+static void relocations_of_calls_are_visited_before_the_others(void **state) {
+    enum { SIZE = sizeof(ElfW(Rela)) };
+    const ElfW(Dyn)
+        entries[] = {{DT_RELA, {512 + 2 * SIZE}}, {DT_RELASZ, {4 * SIZE}},   {DT_RELACOUNT, {2}},
+                     {DT_JMPREL, {512}},          {DT_PLTRELSZ, {2 * SIZE}}, {DT_NULL, {0}}};
+    const struct dl_phdr_info info = hand_made(entries, sizeof entries / sizeof *entries);
+    (void)state;
+    assert_string_equal(offsets_visited(&info), "0 1 4 5 0 9 ");
+}
+
+static void a_table_of_relocations_outside_of_the_segments_is_left_out(void **state) {
+    enum { SIZE = sizeof(ElfW(Rela)) };
+    const ElfW(Dyn) entries[] = {{DT_RELA, {sizeof memory - SIZE}},
+                                 {DT_RELASZ, {2 * SIZE}},
+                                 {DT_JMPREL, {512}},
+                                 {DT_PLTRELSZ, {2 * SIZE}},
+                                 {DT_NULL, {0}}};
+    const struct dl_phdr_info info = hand_made(entries, sizeof entries / sizeof *entries);
+    (void)state;
+    assert_string_equal(offsets_visited(&info), "0 1 0 9 ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_has_its_soname_and_its_needed_libraries),
@@ -133,6 +176,8 @@ int main(void) {
         cmocka_unit_test(a_section_without_an_end_is_none),
         cmocka_unit_test(a_section_outside_of_the_segments_is_none),
         cmocka_unit_test(offsets_outside_the_object_are_not_followed),
+        cmocka_unit_test(relocations_of_calls_are_visited_before_the_others),
+        cmocka_unit_test(a_table_of_relocations_outside_of_the_segments_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ struct walk {
 };
 
 struct object {
+    struct walk *walk;
     struct object_segments segments;
     struct dynamic_object dynamic;
     const ElfW(Sym) * symbols;
@@ -60,8 +61,8 @@ static const void *table_of(const struct object *object, int64_t tag, size_t siz
 }
 
 /* Opens the object's tables. Returns false if the object has no readable symbols. */
-static bool open_object(struct object *object, const struct dl_phdr_info *info) {
-    *object = (struct object){.segments = object_segments_of(info)};
+static bool open_object(struct object *object, struct walk *walk, const struct dl_phdr_info *info) {
+    *object = (struct object){.walk = walk, .segments = object_segments_of(info)};
     object->dynamic = dynamic_object_of(&object->segments);
     object->symbols = table_of(object, DT_SYMTAB, sizeof *object->symbols);
     object->strings = table_of(object, DT_STRTAB, 1);
@@ -91,7 +92,7 @@ static int variable_search_definer(struct dl_phdr_info *info, size_t size, void 
     const ElfW(Phdr) *const tls = object_header(&segments, PT_TLS);
     struct object object;
     walk->numbers_are_new = info->dlpi_subs == 0;
-    if (!tls || size < sizeof *info || walk->count == DEFINERS || !open_object(&object, info))
+    if (!tls || size < sizeof *info || walk->count == DEFINERS || !open_object(&object, walk, info))
         return 0;
     const struct link_map map = object_symbols_map(info);
     const ElfW(Sym) *const symbol = object_symbols_thread_local(&map, walk->search->name);
@@ -241,48 +242,41 @@ static bool refers_to_variable(const struct walk *walk, const struct object *obj
     return (is_module ? words[1] : (uint64_t)entry->r_addend) == object->definer->value;
 }
 
-static void variable_search_entry(struct walk *walk, const struct object *object,
-                                  const ElfW(Rela) * entry) {
+static bool variable_search_entry(const ElfW(Rela) * entry, void *arg) {
+    const struct object *const object = arg;
+    struct walk *const walk = object->walk;
     const uint32_t type = ELF64_R_TYPE(entry->r_info);
     const void *const place = (const void *)(object->segments.bias + entry->r_offset);
     uint64_t words[2] = {0, 0};
     if (type != ARCH_RELOCATION_TLS_DESCRIPTOR && type != ARCH_RELOCATION_TLS_MODULE &&
         type != ARCH_RELOCATION_TLS_OFFSET)
-        return;
+        return false;
     const size_t size = type == ARCH_RELOCATION_TLS_OFFSET ? sizeof *words : sizeof words;
     if (!can_read(object, place, size))
-        return;
+        return false;
     memcpy(words, place, size);
     if (!refers_to_variable(walk, object, entry, words))
-        return;
+        return false;
     if (type == ARCH_RELOCATION_TLS_OFFSET)
         found_offset(walk, object, (intptr_t)words[0]);
     else if (type == ARCH_RELOCATION_TLS_MODULE)
         found_module(walk, words[0], words[1]);
     else
         found_descriptor(walk, object, words[1]);
-}
-
-static void variable_search_entries(struct walk *walk, const struct object *object, int64_t tag,
-                                    int64_t size_tag, size_t from) {
-    const size_t bytes = dynamic_number(&object->dynamic, size_tag);
-    const ElfW(Rela) *const entries = bytes ? table_of(object, tag, bytes) : NULL;
-    for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
-        variable_search_entry(walk, object, &entries[i]);
+    return false;
 }
 
 static int variable_search_relocations(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     struct object object;
     (void)size;
-    if (!open_object(&object, info))
+    if (!open_object(&object, walk, info))
         return 0;
     for (uint32_t i = 0; i < walk->count; i++)
         if (walk->definers[i].headers == info->dlpi_phdr)
             object.definer = &walk->definers[i];
-    variable_search_entries(walk, &object, DT_RELA, DT_RELASZ,
-                            dynamic_number(&object.dynamic, DT_RELACOUNT));
-    variable_search_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
+    (void)dynamic_relocations_visit(&object.segments, &object.dynamic, variable_search_entry,
+                                    &object);
     return 0;
 }
 

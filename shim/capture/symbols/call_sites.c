@@ -9,32 +9,22 @@
 /* Describes the tables of one object, as the loader has used them. */
 struct call_sites_of {
     struct object_segments segments;
-    const ElfW(Dyn) * dynamic;
+    struct dynamic_object dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
     const uint16_t *versions;     /* DT_VERSYM, or NULL */
     const ElfW(Verneed) * needed; /* DT_VERNEED, or NULL */
-    const ElfW(Rela) * data;      /* DT_RELA: the first `relative` of them name no symbol */
-    size_t data_bytes;
-    size_t relative;
-    const ElfW(Rela) * calls; /* DT_JMPREL */
-    size_t calls_bytes;
 };
 
 static struct call_sites_of object_of(const struct dl_phdr_info *info) {
     const struct object_segments segments = object_segments_of(info);
     const struct dynamic_object dynamic = dynamic_object_of(&segments);
     return (struct call_sites_of){.segments = segments,
-                                  .dynamic = dynamic.entries,
+                                  .dynamic = dynamic,
                                   .symbols = (const void *)dynamic_address(&dynamic, DT_SYMTAB),
                                   .strings = (const void *)dynamic_address(&dynamic, DT_STRTAB),
                                   .versions = (const void *)dynamic_address(&dynamic, DT_VERSYM),
-                                  .needed = (const void *)dynamic_address(&dynamic, DT_VERNEED),
-                                  .data = (const void *)dynamic_address(&dynamic, DT_RELA),
-                                  .data_bytes = dynamic_number(&dynamic, DT_RELASZ),
-                                  .relative = dynamic_number(&dynamic, DT_RELACOUNT),
-                                  .calls = (const void *)dynamic_address(&dynamic, DT_JMPREL),
-                                  .calls_bytes = dynamic_number(&dynamic, DT_PLTRELSZ)};
+                                  .needed = (const void *)dynamic_address(&dynamic, DT_VERNEED)};
 }
 
 /* Returns true if the loader makes the address read-only: it does so for whole pages of
@@ -50,12 +40,9 @@ static bool is_read_only(const struct object_segments *object, uintptr_t address
  * the vDSO among them: the pointers to their tables are not relocated. */
 static bool call_sites_are_readable(const struct call_sites_of *object) {
     const struct object_segments *const in = &object->segments;
-    return object_has(in, (uintptr_t)object->dynamic, 1, PF_W) &&
+    return object_has(in, (uintptr_t)object->dynamic.entries, 1, PF_W) &&
            object_is_readable(in, (uintptr_t)object->symbols, sizeof *object->symbols) &&
-           object_is_readable(in, (uintptr_t)object->strings, 1) &&
-           (!object->data || object_is_readable(in, (uintptr_t)object->data, object->data_bytes)) &&
-           (!object->calls ||
-            object_is_readable(in, (uintptr_t)object->calls, object->calls_bytes));
+           object_is_readable(in, (uintptr_t)object->strings, 1);
 }
 
 /* --- binding --- */
@@ -91,7 +78,8 @@ static bool is_of_a_function(uint32_t type) {
            type == ARCH_RELOCATION_DATA;
 }
 
-static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
+static bool bind_entry(const ElfW(Rela) * entry, void *arg) {
+    struct opened *const opened = arg;
     const struct call_sites_of *const object = opened->object;
     const uint32_t type = ELF64_R_TYPE(entry->r_info);
     const ElfW(Sym) *const symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
@@ -99,7 +87,7 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
     if (!is_of_a_function(type) || symbol->st_shndx != SHN_UNDEF || symbol->st_name == 0 ||
         entry->r_addend != 0 || address % sizeof(uintptr_t) != 0 ||
         !object_has(&object->segments, address, sizeof(uintptr_t), PF_W))
-        return;
+        return false;
     struct call_site site = {.name = object->strings + symbol->st_name,
                              .value = __atomic_load_n((uintptr_t *)address, __ATOMIC_RELAXED),
                              .object = object,
@@ -110,12 +98,7 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
     const uintptr_t own = opened->rule(&site);
     if (own && own != site.value)
         call_site_replace(opened, address, site.value, own);
-}
-
-static void bind_entries(struct opened *opened, const ElfW(Rela) * entries, size_t from,
-                         size_t bytes) {
-    for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
-        bind_entry(opened, &entries[i]);
+    return false;
 }
 
 static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
@@ -126,8 +109,7 @@ static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
     if (!own || own->l_addr == info->dlpi_addr || !object.symbols ||
         !call_sites_are_readable(&object))
         return;
-    bind_entries(&opened, object.data, object.relative, object.data_bytes);
-    bind_entries(&opened, object.calls, 0, object.calls_bytes);
+    (void)dynamic_relocations_visit(&object.segments, &object.dynamic, bind_entry, &opened);
     opened_page_close(&opened.page);
 }
 

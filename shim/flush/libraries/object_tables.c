@@ -86,24 +86,32 @@ static bool reference_of(const struct object_tables *tables, const struct symbol
     return true;
 }
 
+/* Passes the references of an object's relocations on. */
+struct reference_visit {
+    const struct object_tables *tables;
+    struct symbol_names in;
+    bool (*visit)(const struct object_reference *reference, void *arg);
+    void *arg;
+};
+
+static bool visit_reference(const ElfW(Rela) * relocation, void *arg) {
+    const struct reference_visit *const to = arg;
+    struct object_reference reference;
+    return reference_of(to->tables, &to->in, relocation, &reference) &&
+           to->visit(&reference, to->arg);
+}
+
 bool object_tables_visit(const struct object_tables *tables,
                          bool (*visit)(const struct object_reference *reference, void *arg),
                          void *arg) {
-    static const int64_t lists[][2] = {{DT_JMPREL, DT_PLTRELSZ}, {DT_RELA, DT_RELASZ}};
     const size_t string_bytes = dynamic_number(&tables->dynamic, DT_STRSZ);
     const struct symbol_names in = {
         .symbols = (const ElfW(Sym) *)table_at(tables, DT_SYMTAB, sizeof(ElfW(Sym))),
         .strings = (const char *)table_at(tables, DT_STRTAB, string_bytes),
         .string_bytes = string_bytes};
-    struct object_reference reference;
-    for (size_t list = 0; in.symbols && in.strings && list < 2; list++) {
-        const size_t size = dynamic_number(&tables->dynamic, lists[list][1]);
-        const ElfW(Rela) *const first = (const ElfW(Rela) *)table_at(tables, lists[list][0], size);
-        for (size_t i = 0; first && i < size / sizeof *first; i++)
-            if (reference_of(tables, &in, &first[i], &reference) && visit(&reference, arg))
-                return true;
-    }
-    return false;
+    struct reference_visit to = {tables, in, visit, arg};
+    return in.symbols && in.strings &&
+           dynamic_relocations_visit(&tables->segments, &tables->dynamic, visit_reference, &to);
 }
 
 struct import_search {
