@@ -101,6 +101,12 @@ static void no_limit_is_never_near(void **state) {
     assert_null(memory_limit_of_groups(mount, "4:memory:/u\n").of);
 }
 
+static struct memory_limit limit_of(const char *limits, const char *statm) {
+    struct process_memory memory;
+    assert_true(process_memory_parse(statm, &memory));
+    return memory_limit_of_process(process_limits_parse(limits), memory);
+}
+
 static void a_limit_of_the_process_is_one(void **state) {
     (void)state;
     static const char limits[] = "Limit Soft Hard Units\n"
@@ -109,16 +115,15 @@ static void a_limit_of_the_process_is_one(void **state) {
     const long page = sysconf(_SC_PAGESIZE);
     char statm[128];
     snprintf(statm, sizeof statm, "%ld 7 7 7 0 %ld 0\n", (960 << 20) / page, (10 << 20) / page);
-    const struct memory_limit limit = memory_limit_of_process(limits, statm);
+    const struct memory_limit limit = limit_of(limits, statm);
     assert_string_equal(limit.of, "RLIMIT_AS");
     assert_int_equal(limit.used, 960 * mib);
     assert_true(limit.nearness > 1);
-    const struct memory_limit data =
-        memory_limit_of_process("Max data size   20971520   1\n", statm);
+    const struct memory_limit data = limit_of("Max data size   20971520   1\n", statm);
     assert_string_equal(data.of, "RLIMIT_DATA");
     assert_true(data.nearness == 1);
-    assert_null(memory_limit_of_process("Max data size   unlimited\n", statm).of);
-    assert_null(memory_limit_of_process(limits, "nonsense").of);
+    assert_null(limit_of("Max data size   unlimited\n", statm).of);
+    assert_null(limit_of("Max data size   0   0\n", statm).of);
 }
 
 /* --- the decision --- */

@@ -85,7 +85,13 @@ static void windows_take_a_part_of_the_remaining_memory(void **state) {
     assert_int_equal(windows_most_bytes(1, 100 * mebibyte, UINT64_MAX), WINDOW_MOST_BYTES);
 }
 
-/* The texts are those of proc(5). */
+/* Reads texts in the form of proc(5). */
+static uint64_t room_of(const char *limits, const char *statm) {
+    struct process_memory memory;
+    assert_true(process_memory_parse(statm, &memory));
+    return memory_room_of_limits(process_limits_parse(limits), memory);
+}
+
 static void limits_of_the_process_count(void **state) {
     (void)state;
     static const char unlimited[] =
@@ -101,11 +107,10 @@ static void limits_of_the_process_count(void **state) {
     char statm[64];
     const int pages = (int)(1048576 / sysconf(_SC_PAGESIZE));
     snprintf(statm, sizeof statm, "%d 50 30 2 0 %d 0\n", 2 * pages, pages / 4);
-    assert_true(memory_room_of_limits(unlimited, statm) == UINT64_MAX);
-    assert_int_equal(memory_room_of_limits(data, statm), 786432);
-    assert_int_equal(memory_room_of_limits(space, statm), 0);
-    assert_true(memory_room_of_limits(data, "") == UINT64_MAX);
-    assert_true(memory_room_of_limits("", statm) == UINT64_MAX);
+    assert_true(room_of(unlimited, statm) == UINT64_MAX);
+    assert_int_equal(room_of(data, statm), 786432);
+    assert_int_equal(room_of(space, statm), 0);
+    assert_true(room_of("", statm) == UINT64_MAX);
 }
 
 static void a_limit_of_this_process_is_read(void **state) {

@@ -2,11 +2,7 @@
 
 #include "clock.h"
 #include "files/by_path.h"
-#include "files/kernel_text.h"
-#include "text_numbers.h"
-
-#include <string.h>
-#include <unistd.h>
+#include "files/process_memory.h"
 
 struct export_condition export_condition_open(const struct capture_api *api) {
     return (struct export_condition){.api = api,
@@ -24,17 +20,12 @@ bool export_condition_holds(struct condition bounds, struct interval_figures fig
     return bounds.rss_kib && (figures.rss_kib < 0 || figures.rss_kib > bounds.rss_kib);
 }
 
-/* Returns the resident memory in KiB; -1 if it cannot be read. The second number of statm (proc(5))
- * is the resident pages. */
+/* Returns the resident memory in KiB; -1 if it cannot be read. */
 static double resident_kib(void) {
-    char text[KERNEL_TEXT_BYTES];
-    if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))
+    struct process_memory memory;
+    if (!may_open_by_path() || !process_memory_read(&memory))
         return -1;
-    const char *const second = strchr(text, ' ');
-    uint64_t pages;
-    if (!second || !number_read(second + 1, 10, &pages))
-        return -1;
-    return (double)pages * ((double)sysconf(_SC_PAGESIZE) / 1024);
+    return (double)memory.resident / 1024;
 }
 
 static struct interval_figures measure_interval(struct export_condition *condition, uint64_t nano) {

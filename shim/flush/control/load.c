@@ -4,6 +4,7 @@
 #include "files/by_path.h"
 #include "files/control_groups.h"
 #include "files/kernel_text.h"
+#include "files/process_memory.h"
 #include "hash.h"
 #include "text_numbers.h"
 
@@ -98,8 +99,8 @@ bool load_read(struct load *load) {
     if (!may_open_by_path() || !kernel_text("/proc", "stat", text) ||
         !load_parse_machine(text, load))
         return false;
-    if (kernel_text("/proc/self", "cgroup", text))
-        load_read_groups("/sys/fs/cgroup", text, load);
+    if (process_groups_read(text))
+        load_read_groups(CONTROL_GROUPS_MOUNT, text, load);
     return true;
 }
 

@@ -2,11 +2,8 @@
 
 #include "files/by_path.h"
 #include "files/group_memory.h"
-#include "files/kernel_text.h"
+#include "files/process_memory.h"
 #include "hash.h"
-
-#include <stdio.h>
-#include <unistd.h>
 
 /* Sets how much free memory an export needs, in bytes: half more than an export with its names
  * needs (cycle.c). */
@@ -67,36 +64,33 @@ struct memory_limit memory_limit_of_groups(const char *mount, const char *groups
 
 /* --- the process --- */
 
-/* Evaluates the texts as proc(5) describes them: a missing limit is "unlimited"; sizes are in
- * pages. */
-struct memory_limit memory_limit_of_process(const char *limits, const char *statm) {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    unsigned long long size;
-    unsigned long long data;
-    if (sscanf(statm, "%llu %*u %*u %*u %*u %llu", &size, &data) != 2)
+static struct memory_limit own_limit(const char *name, uint64_t limit, uint64_t used) {
+    if (limit == 0 || limit == UINT64_MAX)
         return (struct memory_limit){.of = NULL};
-    struct memory_limit space = {
-        .of = "RLIMIT_AS", .limit = kernel_value(limits, "Max address space"), .used = size * page};
-    struct memory_limit own = {
-        .of = "RLIMIT_DATA", .limit = kernel_value(limits, "Max data size"), .used = data * page};
-    space.nearness = nearness(space.used, space.limit);
-    own.nearness = nearness(own.used, own.limit);
-    const struct memory_limit nearest = nearer(&space, &own);
-    return nearest.limit ? nearest : (struct memory_limit){.of = NULL};
+    return (struct memory_limit){
+        .of = name, .limit = limit, .used = used, .nearness = nearness(used, limit)};
+}
+
+struct memory_limit memory_limit_of_process(struct process_limits limits,
+                                            struct process_memory memory) {
+    const struct memory_limit space = own_limit("RLIMIT_AS", limits.space, memory.space);
+    const struct memory_limit data = own_limit("RLIMIT_DATA", limits.data, memory.data);
+    return nearer(&space, &data);
 }
 
 /* --- the groups and the process --- */
 
 struct memory_limit memory_limit_read(void) {
-    char text[KERNEL_TEXT_BYTES];
-    char sizes[KERNEL_TEXT_BYTES];
+    char groups[KERNEL_TEXT_BYTES];
+    struct process_limits limits;
+    struct process_memory memory;
     struct memory_limit nearest = {.of = NULL};
     if (!may_open_by_path())
         return nearest;
-    if (kernel_text("/proc/self", "cgroup", text))
-        nearest = memory_limit_of_groups("/sys/fs/cgroup", text);
-    if (!kernel_text("/proc/self", "limits", text) || !kernel_text("/proc/self", "statm", sizes))
+    if (process_groups_read(groups))
+        nearest = memory_limit_of_groups(CONTROL_GROUPS_MOUNT, groups);
+    if (!process_limits_read(&limits) || !process_memory_read(&memory))
         return nearest;
-    const struct memory_limit own = memory_limit_of_process(text, sizes);
+    const struct memory_limit own = memory_limit_of_process(limits, memory);
     return nearer(&nearest, &own);
 }

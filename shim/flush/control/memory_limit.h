@@ -8,6 +8,8 @@
 #ifndef OTELPROF_MEMORY_LIMIT_H
 #define OTELPROF_MEMORY_LIMIT_H
 
+#include "files/process_memory.h"
+
 #include <stdint.h>
 
 /* Describes the limit that the process is nearest to. */
@@ -34,7 +36,8 @@ struct memory_limit memory_limit_read(void);
 /* Reads control groups mounted at `mount`; `groups` is the text of /proc/PID/cgroup. */
 struct memory_limit memory_limit_of_groups(const char *mount, const char *groups);
 
-/* Evaluates the texts of /proc/PID/limits and /proc/PID/statm. */
-struct memory_limit memory_limit_of_process(const char *limits, const char *statm);
+/* Returns the nearer of the process's own limits; a limit of 0 counts as none. */
+struct memory_limit memory_limit_of_process(struct process_limits limits,
+                                            struct process_memory memory);
 
 #endif

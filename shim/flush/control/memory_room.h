@@ -5,6 +5,8 @@
 #ifndef OTELPROF_MEMORY_ROOM_H
 #define OTELPROF_MEMORY_ROOM_H
 
+#include "files/process_memory.h"
+
 #include <stdint.h>
 
 /* Returns the number of bytes; UINT64_MAX: no limit is known. */
@@ -19,8 +21,8 @@ uint64_t memory_room_of_program(void);
  * /proc/PID/cgroup. */
 uint64_t memory_room_in(const char *mount, const char *groups);
 
-/* Returns the number of bytes that RLIMIT_AS and RLIMIT_DATA leave, from the texts of
- * /proc/PID/limits and /proc/PID/statm; UINT64_MAX: no limit is known. */
-uint64_t memory_room_of_limits(const char *limits, const char *statm);
+/* Returns the number of bytes that RLIMIT_AS and RLIMIT_DATA leave; UINT64_MAX: no limit is
+ * known. */
+uint64_t memory_room_of_limits(struct process_limits limits, struct process_memory memory);
 
 #endif
