@@ -3,7 +3,10 @@
 
 #include "files/process_memory.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void sizes_are_pages_of_the_text(void **state) {
@@ -42,11 +45,49 @@ static void the_kernels_texts_have_this_form(void **state) {
     assert_true(limits.data == data.rlim_cur); /* RLIM_INFINITY is UINT64_MAX */
 }
 
+/* --- after the main thread's end --- */
+
+static char groups_before[KERNEL_TEXT_BYTES];
+
+/* Waits for the end of the main thread, and ends the process with 0 if the texts are those of a
+ * process that runs. */
+static void *read_alone(void *arg) {
+    const pthread_t main_thread = *(pthread_t *)arg;
+    struct process_memory memory;
+    char groups[KERNEL_TEXT_BYTES];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d", (int)getpid());
+    pthread_join(main_thread, NULL);
+    /* the kernel clears the thread's id before it lets go of the thread's memory and groups */
+    while (!kernel_text(path, "stat", groups) || !strstr(groups, ") Z "))
+        sched_yield();
+    if (!process_memory_read(&memory) || memory.resident == 0)
+        _exit(1);
+    _exit(process_groups_read(groups) && strcmp(groups, groups_before) == 0 ? 0 : 2);
+}
+
+static void the_main_threads_end_changes_nothing(void **state) {
+    int status = 0;
+    (void)state;
+    assert_true(process_groups_read(groups_before));
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_t self = pthread_self();
+        pthread_t reader;
+        if (pthread_create(&reader, NULL, read_alone, &self) != 0)
+            _exit(3);
+        pthread_exit(NULL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_pages_of_the_text),
         cmocka_unit_test(a_limit_is_missing_or_a_number),
         cmocka_unit_test(the_kernels_texts_have_this_form),
+        cmocka_unit_test(the_main_threads_end_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Is not /proc/self: that is the main thread's folder, and after the main thread's end its statm
+ * has zeros, and its cgroup the hierarchy's root (cgroup v1). */
+static const char folder[] = "/proc/thread-self";
+
 bool process_memory_parse(const char *statm, struct process_memory *memory) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long space;
@@ -31,17 +35,17 @@ struct process_limits process_limits_parse(const char *limits) {
 
 bool process_memory_read(struct process_memory *memory) {
     char statm[KERNEL_TEXT_BYTES];
-    return kernel_text("/proc/self", "statm", statm) && process_memory_parse(statm, memory);
+    return kernel_text(folder, "statm", statm) && process_memory_parse(statm, memory);
 }
 
 bool process_limits_read(struct process_limits *limits) {
     char text[KERNEL_TEXT_BYTES];
-    if (!kernel_text("/proc/self", "limits", text))
+    if (!kernel_text(folder, "limits", text))
         return false;
     *limits = process_limits_parse(text);
     return true;
 }
 
 bool process_groups_read(char groups[static KERNEL_TEXT_BYTES]) {
-    return kernel_text("/proc/self", "cgroup", groups);
+    return kernel_text(folder, "cgroup", groups);
 }
