@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "control/memory_room.h"
+#include "files/by_path.h"
 #include "mount_folder.h"
 #include "serve/window.h"
 
@@ -126,6 +127,29 @@ static void a_limit_of_this_process_is_read(void **state) {
     assert_true(room < UINT64_C(1) << 40);
 }
 
+/* Refuses every path, as after the program has changed its root, and counts the questions. */
+static unsigned questions;
+static bool refuse(void) {
+    questions++;
+    return false;
+}
+
+static void no_file_is_opened_where_paths_may_lead_elsewhere(void **state) {
+    struct process_memory memory;
+    struct process_limits limits;
+    char groups[KERNEL_TEXT_BYTES];
+    (void)state;
+    by_path_set_check(refuse);
+    assert_true(memory_room() == UINT64_MAX);
+    assert_int_equal(questions, 1);
+    assert_true(memory_room_of_program() == UINT64_MAX);
+    assert_false(process_memory_read(&memory));
+    assert_false(process_limits_read(&limits));
+    assert_false(process_groups_read(groups));
+    by_path_set_check(NULL);
+    assert_true(process_memory_read(&memory));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_limit_is_no_limit),
@@ -137,6 +161,7 @@ int main(void) {
         cmocka_unit_test(windows_take_a_part_of_the_remaining_memory),
         cmocka_unit_test(limits_of_the_process_count),
         cmocka_unit_test(a_limit_of_this_process_is_read),
+        cmocka_unit_test(no_file_is_opened_where_paths_may_lead_elsewhere),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

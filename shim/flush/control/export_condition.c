@@ -1,7 +1,6 @@
 #include "export_condition.h"
 
 #include "clock.h"
-#include "files/by_path.h"
 #include "files/process_memory.h"
 
 struct export_condition export_condition_open(const struct capture_api *api) {
@@ -23,7 +22,7 @@ bool export_condition_holds(struct condition bounds, struct interval_figures fig
 /* Returns the resident memory in KiB; -1 if it cannot be read. */
 static double resident_kib(void) {
     struct process_memory memory;
-    if (!may_open_by_path() || !process_memory_read(&memory))
+    if (!process_memory_read(&memory))
         return -1;
     return (double)memory.resident / 1024;
 }

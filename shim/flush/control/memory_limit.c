@@ -1,6 +1,5 @@
 #include "memory_limit.h"
 
-#include "files/by_path.h"
 #include "files/group_memory.h"
 #include "files/process_memory.h"
 #include "hash.h"
@@ -85,8 +84,6 @@ struct memory_limit memory_limit_read(void) {
     struct process_limits limits;
     struct process_memory memory;
     struct memory_limit nearest = {.of = NULL};
-    if (!may_open_by_path())
-        return nearest;
     if (process_groups_read(groups))
         nearest = memory_limit_of_groups(CONTROL_GROUPS_MOUNT, groups);
     if (!process_limits_read(&limits) || !process_memory_read(&memory))

@@ -1,6 +1,5 @@
 #include "memory_room.h"
 
-#include "files/by_path.h"
 #include "files/group_memory.h"
 #include "files/process_memory.h"
 
@@ -46,7 +45,7 @@ uint64_t memory_room_of_program(void) {
     struct process_limits limits;
     struct process_memory memory;
     const uint64_t of_groups = memory_room();
-    if (!may_open_by_path() || !process_limits_read(&limits) || !process_memory_read(&memory))
+    if (!process_limits_read(&limits) || !process_memory_read(&memory))
         return of_groups;
     const uint64_t own = memory_room_of_limits(limits, memory);
     return own < of_groups ? own : of_groups;

@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* Returns the number of bytes; UINT64_MAX: no limit is known. */
+/* Returns the number of bytes; UINT64_MAX: no limit is known, or no file may be opened by its path
+ * (by_path.h). */
 uint64_t memory_room(void);
 
 /* Returns the same, but at most the rest of the process's RLIMIT_AS and RLIMIT_DATA, beyond which

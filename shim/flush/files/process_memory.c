@@ -1,5 +1,6 @@
 #include "process_memory.h"
 
+#include "by_path.h"
 #include "process_file.h"
 #include "text_numbers.h"
 
@@ -33,19 +34,23 @@ struct process_limits process_limits_parse(const char *limits) {
                                    .data = soft_limit(limits, "Max data size")};
 }
 
+static bool read_own(const char *name, char text[static KERNEL_TEXT_BYTES]) {
+    return may_open_by_path() && kernel_text(folder, name, text);
+}
+
 bool process_memory_read(struct process_memory *memory) {
     char statm[KERNEL_TEXT_BYTES];
-    return kernel_text(folder, "statm", statm) && process_memory_parse(statm, memory);
+    return read_own("statm", statm) && process_memory_parse(statm, memory);
 }
 
 bool process_limits_read(struct process_limits *limits) {
     char text[KERNEL_TEXT_BYTES];
-    if (!kernel_text(folder, "limits", text))
+    if (!read_own("limits", text))
         return false;
     *limits = process_limits_parse(text);
     return true;
 }
 
 bool process_groups_read(char groups[static KERNEL_TEXT_BYTES]) {
-    return kernel_text(folder, "cgroup", groups);
+    return read_own("cgroup", groups);
 }

@@ -1,8 +1,7 @@
 /* Reads the memory that the process uses and its own limits of it, from statm and limits in /proc
  * (proc(5)), and lists its control groups, whose memory group_memory.h reads.
  *
- * All users of these texts call this file. The caller must check that paths may be followed
- * (by_path.h). Context of all: flush.
+ * All users of these texts call this file. Context of all: flush.
  */
 #ifndef OTELPROF_PROCESS_MEMORY_H
 #define OTELPROF_PROCESS_MEMORY_H
@@ -29,7 +28,8 @@ struct process_limits {
 #define CONTROL_GROUPS_MOUNT "/sys/fs/cgroup"
 
 /* Read the sizes, the limits, and the list of control groups (control_groups.h). Return false if
- * the file cannot be read, or has another form. */
+ * the file cannot be read or has another form, or if no file may be opened by its path (by_path.h).
+ * So a caller that has a list of groups may read the groups' files. */
 bool process_memory_read(struct process_memory *memory);
 bool process_limits_read(struct process_limits *limits);
 bool process_groups_read(char groups[static KERNEL_TEXT_BYTES]);
