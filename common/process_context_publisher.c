@@ -1,7 +1,6 @@
 #include "process_context_publisher.h"
 
 #include "clock.h"
-#include "process_file.h"
 #include "process_maps.h"
 
 #include <errno.h>
@@ -123,12 +122,13 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
 
 /* --- the mapping --- */
 
+static bool is_context(void *arg, const struct process_mapping *mapping) {
+    (void)arg;
+    return strstr(mapping->rest, NAME "]") || strstr(mapping->rest, "/memfd:" NAME);
+}
+
 bool process_context_is_published(void) {
-    const int saved = errno;
-    const bool there = process_file_has(getpid(), "maps", NAME "]") ||
-                       process_file_has(getpid(), "maps", "/memfd:" NAME);
-    errno = saved;
-    return there;
+    return process_maps_visit(is_context, NULL);
 }
 
 /* Returns true for a mapping named OTEL_CTX whose range is not exactly that of `own`: the mapping
@@ -136,16 +136,13 @@ bool process_context_is_published(void) {
 static bool is_another(void *own, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
-    if (!strstr(mapping->rest, NAME "]") && !strstr(mapping->rest, "/memfd:" NAME))
+    if (!is_context(NULL, mapping))
         return false;
     return mapping->start != (uintptr_t)own || mapping->end - mapping->start != bytes;
 }
 
 bool process_context_is_published_beside(const struct process_context_publication *own) {
-    const int saved = errno;
-    const bool found = process_maps_visit(is_another, own->header);
-    errno = saved;
-    return found;
+    return process_maps_visit(is_another, own->header);
 }
 
 static void *map_publication(int flags, int file) {

@@ -45,11 +45,11 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
                                struct published_attributes beside);
 
 /* Returns whether the process publishes a context, the profiler's or another one. Reads
- * /proc/self/maps. */
+ * /proc/thread-self/maps. */
 bool process_context_is_published(void);
 
 /* Returns whether the process publishes a context besides `own`; another thread may be changing
- * `own`. Reads /proc/self/maps, too. */
+ * `own`. Reads /proc/thread-self/maps, too. */
 bool process_context_is_published_beside(const struct process_context_publication *own);
 
 /* Publishes a copy of `size` bytes, and replaces an earlier publication. Returns false if `size` is

@@ -46,8 +46,7 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
     program->length = program_link(link, program->path, program->size);
     if (program->length)
         return true;
-    /* takes the path from the line, because a sandbox may lack that folder; the kept part of the
-     * line may lack the end of the path */
+    /* takes the path from the line, because a sandbox may lack that folder */
     const char *const path = strchr(mapping->rest, '/');
     const size_t length = path ? strlen(path) : 0;
     if (length == 0 || length >= program->size)

@@ -4,7 +4,7 @@
 #include "helper.h"
 #include "object_file.h"
 #include "open_flags.h"
-#include "process_file.h"
+#include "process_maps.h"
 #include "process_tree.h"
 #include "quiesce_lock.h"
 #include "release.h"
@@ -25,16 +25,20 @@ static bool file_exists(const char *path) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
+static bool is_installed_release(void *arg, const struct process_mapping *mapping) {
+    (void)arg;
+    return strstr(mapping->rest, "/" OTELPROF_RELEASE "/libotelprof.so") != NULL;
+}
+
 /* Returns the path of the flush library: in the folder of this release if the file is there, else
  * beside libotelprof.so. If neither file exists any more, chooses by the kernel's record of the
  * profiler's mapping. */
 static const char *flush_path(void) {
-    static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
     if (file_exists(helper.release_path))
         return helper.release_path;
     if (file_exists(helper.flush_path))
         return helper.flush_path;
-    return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
+    return process_maps_visit(is_installed_release, NULL) ? helper.release_path : helper.flush_path;
 }
 
 /* Loads a library, and compares the release that its symbol names with this one. Sets `loading`

@@ -119,7 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct attribute_set again = {.count = 0};
     char *const line = take_text(&input, 0);
     const bool named = strstr(line, "OTEL_CTX") != NULL;
-    promise(named || process_context_mapping(line) == 0);
+    const struct process_mapping mapping = process_mapping_parse(line);
+    promise(named || process_context_mapping(&mapping) == 0);
     free(line);
 
     uint8_t *const bytes = take_rest(&input, &size);

@@ -3,9 +3,7 @@
 #include "clock.h"
 #include "files/by_path.h"
 #include "safe_read.h"
-#include "text_numbers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +12,6 @@
 enum {
     CONTEXT_VERSION = 2,
     TRIES = 4, /* number of reads, because an application may publish at the same moment */
-    LINE_BYTES = 512,
     SEARCH_FRACTION = 1000, /* the share of the time that searches may take: 1/1000 */
 };
 
@@ -98,47 +95,43 @@ static enum outcome process_context_read_at(struct process_context *c, uint64_t 
 
 /* --- searching --- */
 
-/* Returns the mapping's name, after the five fields before it. */
-static const char *mapping_name(const char *line) {
-    for (int field = 0; field < 5; field++) {
-        line += strcspn(line, " ");
-        line += strspn(line, " ");
-    }
-    return line;
-}
-
-uint64_t process_context_mapping(const char *line) {
+uint64_t process_context_mapping(const struct process_mapping *mapping) {
     static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
                                         "/memfd:OTEL_CTX"};
-    const char *const name = mapping_name(line);
-    uint64_t start;
+    const char *const name = process_mapping_name(mapping);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return number_read(line, 16, &start) ? start : 0;
+            return mapping->start;
     return 0;
 }
 
-/* Reads the first mapping named OTEL_CTX with a valid header; the other lines are not kept. A line
- * that is too long for the buffer is cut, and neither of its parts matches one of the three names.
- * Returns CONTEXT_GONE without a search if the last search was too recent. */
+struct search {
+    struct process_context *context;
+    struct attribute_set *set;
+    enum outcome outcome;
+};
+
+static bool read_mapping(void *arg, const struct process_mapping *mapping) {
+    struct search *const search = arg;
+    const uint64_t address = process_context_mapping(mapping);
+    if (address == 0)
+        return false;
+    search->outcome = process_context_read_at(search->context, address, search->set);
+    search->context->address = search->outcome == CONTEXT_GONE ? 0 : address;
+    return search->outcome != CONTEXT_GONE;
+}
+
+/* Reads the first mapping named OTEL_CTX with a valid header. Returns CONTEXT_GONE without a search
+ * if the last search was too recent. */
 static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
     const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)
         return CONTEXT_GONE;
-    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
-    enum outcome outcome = CONTEXT_GONE;
-    char line[LINE_BYTES];
-    while (maps && outcome == CONTEXT_GONE && fgets(line, sizeof line, maps)) {
-        const uint64_t address = process_context_mapping(line);
-        if (address == 0)
-            continue;
-        outcome = process_context_read_at(c, address, set);
-        c->address = outcome == CONTEXT_GONE ? 0 : address;
-    }
-    if (maps)
-        fclose(maps);
+    struct search search = {c, set, CONTEXT_GONE};
+    if (may_open_by_path())
+        (void)process_maps_visit(read_mapping, &search);
     c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
-    return outcome;
+    return search.outcome;
 }
 
 /* --- updating --- */

@@ -5,10 +5,10 @@
  * the profiler and takes no lock. So all data is copied by the kernel (safe_read.h): for
  * unmapped memory the call returns an error instead of a fault. Data counts only if the time of
  * publication was the same before and after the read. With a known mapping, an update is one short
- * read. Without one, or if it was unmapped, /proc/self/maps is searched; with many mappings that
- * takes long, so searches take at most a thousandth of the time. A forked child does not inherit
- * the mapping: publishers mark it so. Some applications publish a context only for the names of the
- * keys in threads' contexts. Context: flush.
+ * read. Without one, or if it was unmapped, /proc/thread-self/maps is searched; with many mappings
+ * that takes long, so searches take at most a thousandth of the time. A forked child does not
+ * inherit the mapping: publishers mark it so. Some applications publish a context only for the
+ * names of the keys in threads' contexts. Context: flush.
  */
 #ifndef OTELPROF_PROCESS_CONTEXT_H
 #define OTELPROF_PROCESS_CONTEXT_H
@@ -16,6 +16,7 @@
 #include "attribute_set.h"
 #include "context_payload.h"
 #include "log.h"
+#include "process_maps.h"
 
 struct process_context {
     const struct log *log;
@@ -41,9 +42,7 @@ void process_context_expect(struct process_context *context);
 /* Frees the names of keys. */
 void process_context_clear(struct process_context *context);
 
-/* Returns the start of the mapping if `line` of /proc/PID/maps describes a mapping named OTEL_CTX;
- * else 0. Pure.
- */
-uint64_t process_context_mapping(const char *line);
+/* Returns the start of a mapping that is named OTEL_CTX; of any other 0. Pure. */
+uint64_t process_context_mapping(const struct process_mapping *mapping);
 
 #endif

@@ -2,12 +2,12 @@
 
 #include "by_path.h"
 #include "open_flags.h"
+#include "process_maps.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -183,32 +183,31 @@ struct identity {
     uint64_t inode; /* inode number; 0: no file is mapped there */
 };
 
-static void mapped_file_scan_line(const char *line, const uint64_t addresses[2],
-                                  struct identity found[2]) {
-    uint64_t start;
-    uint64_t end;
+/* Holds two addresses, and which file is mapped at each. */
+struct mapped_pair {
+    uint64_t addresses[2];
+    struct identity found[2];
+};
+
+static bool find_files(void *arg, const struct process_mapping *mapping) {
+    struct mapped_pair *const pair = arg;
     struct identity here;
     /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's
      * text */
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end, &here.major,
-               &here.minor, &here.inode) != 5)
-        return;
+    if (sscanf(mapping->rest, " %*s %*x %x:%x %" SCNu64, &here.major, &here.minor, &here.inode) !=
+        3)
+        return false;
     for (int i = 0; i < 2; i++)
-        if (addresses[i] >= start && addresses[i] < end)
-            found[i] = here;
+        if (pair->addresses[i] >= mapping->start && pair->addresses[i] < mapping->end)
+            pair->found[i] = here;
+    return false;
 }
 
-static bool same_mapping(const uint64_t addresses[2]) {
-    struct identity found[2] = {{0}, {0}};
-    char *line = NULL;
-    size_t size = 0;
-    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
-    if (!maps)
-        return false;
-    while (getline(&line, &size, maps) > 0)
-        mapped_file_scan_line(line, addresses, found);
-    free(line);
-    fclose(maps);
+static bool same_mapping(uint64_t address, uint64_t other) {
+    struct mapped_pair pair = {.addresses = {address, other}};
+    const struct identity *const found = pair.found;
+    if (may_open_by_path())
+        (void)process_maps_visit(find_files, &pair);
     return found[0].inode && found[0].inode == found[1].inode && found[0].major == found[1].major &&
            found[0].minor == found[1].minor;
 }
@@ -216,14 +215,14 @@ static bool same_mapping(const uint64_t addresses[2]) {
 /* Returns true if the file is mapped at that address of this process; false if another file is, or
  * if there is no /proc.
  *
- * /proc/self/maps has the device and inode of each mapping. On overlayfs and btrfs they differ from
- * fstat()'s for the same file. So one page of the file is mapped for a moment, without any access,
- * and the two lines of maps are compared, like with like. */
+ * The list of mappings has the device and inode of each mapping. On overlayfs and btrfs they differ
+ * from fstat()'s for the same file. So one page of the file is mapped for a moment, without any
+ * access, and the two lines of the list are compared, like with like. */
 static bool mapped_file_is_at(int file, uint64_t address) {
     void *const page = mmap(NULL, PAGE_BYTES, PROT_NONE, MAP_PRIVATE, file, 0);
     if (page == MAP_FAILED)
         return false;
-    const bool same = same_mapping((const uint64_t[]){address, (uintptr_t)page});
+    const bool same = same_mapping(address, (uintptr_t)page);
     munmap(page, PAGE_BYTES);
     return same;
 }

@@ -5,10 +5,10 @@
 #include "files/trusted_file.h"
 #include "glob.h"
 #include "open_flags.h"
+#include "process_maps.h"
 #include "utf8.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,20 +84,10 @@ struct jitdump_code {
 
 /* --- finding the file --- */
 
-/* Returns the marker's path in a line of maps: "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234
- * /tmp/jit-42.dump" */
-static const char *marker_in(char *line, const char *name, uint64_t *address) {
-    char permissions[5];
-    char *const path = strchr(line, '/');
-    if (!path)
-        return NULL;
-    path[strcspn(path, "\n")] = 0;
-    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's
-     * text */
-    if (strcmp(glob_base_name(path), name) != 0 ||
-        sscanf(line, "%" SCNx64 "-%*x %4s", address, permissions) != 2 || permissions[2] != 'x')
-        return NULL;
-    return path;
+/* Returns true for a marker: " r-xp 00000000 08:01 1234 /tmp/jit-42.dump" */
+static bool is_marker(const struct process_mapping *mapping, const char *name) {
+    const char *const path = process_mapping_name(mapping);
+    return path[0] == '/' && mapping->rest[3] == 'x' && strcmp(glob_base_name(path), name) == 0;
 }
 
 static bool note_file(struct jitdump *dump, const char *path, uint64_t address) {
@@ -115,23 +105,22 @@ static bool note_file(struct jitdump *dump, const char *path, uint64_t address) 
     return true;
 }
 
+struct marker_search {
+    struct jitdump *dump;
+    const char *name; /* name of the file, without its folder */
+};
+
+static bool take_marker(void *arg, const struct process_mapping *mapping) {
+    const struct marker_search *const search = arg;
+    return is_marker(mapping, search->name) &&
+           note_file(search->dump, process_mapping_name(mapping), mapping->start);
+}
+
 bool jitdump_scan(struct jitdump *dump, pid_t pid) {
     char name[32];
-    char *line = NULL;
-    size_t size = 0;
-    bool found = false;
-    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
-    if (!maps)
-        return false;
+    struct marker_search search = {dump, name};
     snprintf(name, sizeof name, "jit-%d.dump", (int)pid);
-    while (!found && getline(&line, &size, maps) > 0) {
-        uint64_t address;
-        const char *const path = marker_in(line, name, &address);
-        found = path && note_file(dump, path, address);
-    }
-    free(line);
-    fclose(maps);
-    return found;
+    return may_open_by_path() && process_maps_visit(take_marker, &search);
 }
 
 /* --- reading new records --- */
