@@ -22,7 +22,7 @@ uint64_t memory_room_of_program(void) {
 /* Returns true if a window of HELD bytes is refused beside a sum since the start. */
 static bool is_refused(struct pprof_sum *sum) {
     struct window window = {.state = WINDOW_TAKES, .form = WINDOW_PPROF};
-    struct serve serve = {.has_sums = true, .windows = &window, .since_start[PPROF_PROFILE] = sum};
+    struct serve serve = {.windows = &window, .sums = {.are_open = true, .of[PPROF_PROFILE] = sum}};
     const struct encoded nothing = {.bytes = NULL};
     struct otlp_writer *const writer = otlp_writer_open();
     window.exports = (struct wire){.bytes = malloc(HELD), .capacity = HELD};

@@ -370,14 +370,14 @@ static struct pprof_times window_times(const struct serve *serve, const struct w
         times = (struct pprof_times){.unix_nano = window->begin_unix,
                                      .duration_nano = window_duration(window)};
     else if (pprof_facts(window->kind)->begins == AT_START)
-        times.since_unix_nano = serve->sums_since_unix;
+        times.since_unix_nano = serve->sums.since_unix;
     return times;
 }
 
 static void reply_pprof(struct serve *serve, struct window *window) {
     struct pprof_sum *const sum = window->sum || window->length
                                       ? window->sum
-                                      : serve->since_start[pprof_kind_summed(window->kind)];
+                                      : serve->sums.of[pprof_kind_summed(window->kind)];
     const struct pprof_times times = window_times(serve, window);
     struct http_reply reply = {.status = MHD_HTTP_OK, .type = octets, .file = pprof_file};
     if (sum)
@@ -393,8 +393,8 @@ static void reply_pprof(struct serve *serve, struct window *window) {
  * all the memory that replies may take is in use. */
 static bool has_room_for_reply(const struct serve *serve) {
     const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
-    return unsent == 0 ||
-           unsent < windows_most_bytes(unsent, serve_sums_bytes(serve), memory_room_of_program());
+    return unsent == 0 || unsent < windows_most_bytes(unsent, cumulative_sums_bytes(&serve->sums),
+                                                      memory_room_of_program());
 }
 
 void reply_to_window(struct serve *serve, struct window *window) {

@@ -32,24 +32,13 @@ static void report_open(const struct serve *serve, bool was_open) {
               serve->socket.where);
 }
 
-/* Starts cumulative sums, without exports made while another process held the address. */
-static void open_sums(struct serve *serve) {
-    serve->sums_since_unix = serve->taken_unix ? serve->taken_unix : serve->of.api->start_unix_nano;
-    for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
-        const struct pprof_facts *const facts = pprof_facts(kind);
-        if (facts->begins == AT_START && pprof_kind_summed(kind) == kind &&
-            (facts->profiles & serve->of.api->config->types))
-            serve->since_start[kind] = pprof_sum_open(kind);
-    }
-}
-
 /* Begins to listen. Returns false if that fails; the reason is logged once. A process that has
  * listened before tries again at each export, whatever the error is. */
 static bool serve_begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
     const bool is_taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
-    serve->waits = error && (is_taken || serve->has_sums);
+    serve->waits = error && (is_taken || serve->sums.are_open);
     if (error && !was_waiting) {
         /* related processes inherit one OTEL_PROFILER_LISTEN: all but one find the address taken,
          * which is no fault */
@@ -69,9 +58,9 @@ static bool serve_begin(struct serve *serve) {
         listen_socket_close(&serve->socket);
         return false;
     }
-    if (!serve->has_sums)
-        open_sums(serve);
-    serve->has_sums = true;
+    /* without the exports made while another process held the address */
+    cumulative_sums_open(&serve->sums, serve->of.api->config->types,
+                         serve->taken_unix ? serve->taken_unix : serve->of.api->start_unix_nano);
     return true;
 }
 
@@ -101,7 +90,7 @@ bool serve_is_listening(const struct serve *serve) {
 }
 
 bool serve_sums(const struct serve *serve) {
-    return serve->has_sums;
+    return serve->sums.are_open;
 }
 
 /* --- closing --- */
@@ -170,8 +159,7 @@ void serve_close(struct serve *serve) {
     if (serve->server && serve->windows)
         send_last_replies(serve);
     serve_pause(serve);
-    for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
-        pprof_sum_close(serve->since_start[kind]);
+    cumulative_sums_close(&serve->sums);
     free(serve);
 }
 
@@ -192,31 +180,14 @@ bool serve_records(const struct serve *serve) {
     return it != NULL;
 }
 
-static void sum_since_start(struct serve *serve, const struct otlp_writer *writer, bool first) {
-    for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
-        struct pprof_sum *const sum = serve->since_start[kind];
-        if (!sum)
-            continue;
-        if (first)
-            pprof_sum_next_export(sum);
-        pprof_sum_add(sum, writer);
-    }
-}
-
-uint64_t serve_sums_bytes(const struct serve *serve) {
-    uint64_t bytes = 0;
-    for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
-        bytes += serve->since_start[kind] ? pprof_sum_bytes(serve->since_start[kind]) : 0;
-    return bytes;
-}
-
 /* Bounds the memory of the windows: refuses the newest windows first. */
 static void bound_windows(struct serve *serve) {
     uint64_t bytes = serve->server ? http_server_reply_bytes(serve->server) : 0;
     for (const struct window *it = serve->windows; it; it = it->next)
         bytes += window_bytes(it);
-    const uint64_t most =
-        bytes ? windows_most_bytes(bytes, serve_sums_bytes(serve), memory_room_of_program()) : 0;
+    const uint64_t most = bytes ? windows_most_bytes(bytes, cumulative_sums_bytes(&serve->sums),
+                                                     memory_room_of_program())
+                                : 0;
     for (struct window *it = serve->windows; it && bytes > most; it = it->next) {
         bytes -= window_bytes(it);
         window_refuse(it);
@@ -231,11 +202,11 @@ void serve_refuse(struct serve *serve) {
 
 void serve_take(struct serve *serve, const struct otlp_writer *writer,
                 const struct encoded *encoded) {
-    if (!serve->has_sums) /* the process has never listened */
+    if (!serve->sums.are_open) /* the process has never listened */
         return;
     const bool first = !serve->in_export;
     serve->in_export = true;
-    sum_since_start(serve, writer, first);
+    cumulative_sums_add(&serve->sums, writer, first);
     for (struct window *it = serve->windows; it; it = it->next) {
         window_take(it, writer, first);
         window_take_bytes(it, encoded->bytes, encoded->size);

@@ -3,6 +3,7 @@
 #ifndef OTELPROF_SERVE_STATE_H
 #define OTELPROF_SERVE_STATE_H
 
+#include "cumulative_sums.h"
 #include "http_server.h"
 #include "serve.h"
 #include "window.h"
@@ -14,20 +15,13 @@ struct serve {
     struct http_server *server; /* NULL: suspended, damaged, or waiting for the address */
     /* the process waits for the address, which another process holds or which cannot be opened */
     bool waits;
-    bool has_sums;            /* since_start is open */
-    uint64_t sums_since_unix; /* begin of the first interval in since_start */
-    uint64_t taken_unix;      /* end of the last interval; 0: the first has not ended */
+    struct cumulative_sums sums;
+    uint64_t taken_unix; /* end of the last interval; 0: the first has not ended */
     struct window *windows;
     uint64_t status_second; /* CLOCK_MONOTONIC: the second in which status_replies counts */
     uint32_t status_replies;
-    /* sums by pprof_kind_summed(), for requests without `seconds`. NULL: the kind is not profiled,
-     * or not cumulative */
-    struct pprof_sum *since_start[PPROF_KINDS];
     bool is_ending; /* the process has made its last export */
     bool in_export; /* the current export's first part has been taken */
 };
-
-/* Returns the memory of the sums since the start, in bytes. */
-uint64_t serve_sums_bytes(const struct serve *serve);
 
 #endif
