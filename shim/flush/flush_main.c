@@ -334,6 +334,12 @@ static bool is_bound_to_libraries(const struct capture_api *api) {
     return !function;
 }
 
+/* Runs before the constructors of the exporter's libraries (-z initfirst). */
+__attribute__((constructor)) static void take_over_libraries(void) {
+    if (exporter_libraries_protect())
+        own_bindings_take_over();
+}
+
 int otelprof_flush_main(const struct capture_api *api) {
     if (!is_bound_to_libraries(api))
         return FLUSH_DISABLED;

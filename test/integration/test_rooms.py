@@ -59,6 +59,18 @@ STARTS = {
     "hooks/thread.c uses start_before_constructor",
 }
 
+# Files that use each other in a circle, each a set within one room. No set may be added to or made larger; flush has none.
+CIRCLES = {frozenset(f"{room}/{name}.c" for name in names.split()) for room, names in (
+    ("capture", "capture change_settings thread_life"),
+    ("capture/cpu", "libc_signal masked_threads sampler sampler_signal signal_entry signal_thread"),
+    ("capture/record", "kernel_workers unknown_threads"),
+    ("capture/wait", "holder_stack wait_observe wait_sampler"),
+    ("hooks", "clone namespaces syscall"),
+    ("process", "child_ledger cpp_programs helper helper_control helper_load helper_rights helper_table helper_wait main_watch "
+                "quiesce_lock wanted_export"),
+    ("process", "lifecycle quiesce"),
+)}
+
 
 def room_of(path):
     """Returns 'capture/unwind' for shim/capture/unwind/cfi.c, 'start' for start.c; other files of shim/ belong to
@@ -106,8 +118,8 @@ def exported():
     return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
-def used():
-    """Returns (module, module, what) for each symbol of another module."""
+def file_arrows():
+    """Returns (file, file, symbol) for each symbol that a file takes of another file."""
     objects = sorted((BUILD / "obj/shim").rglob("*.o"))
     sources = {path: SHIM / path.relative_to(BUILD / "obj/shim").with_suffix(".c") for path in objects}
     objects = [path for path in objects if sources[path].exists()]
@@ -121,14 +133,33 @@ def used():
         home = {name: path for path, kind, name in found if kind in "TDBRVWCGS"}
         for path, kind, name in found:
             there = home.get(name) if kind == "U" and name not in ours else None
-            if there and room_of(sources[there]) != room_of(sources[path]) and room_of(sources[path]):
-                arrows.add((room_of(sources[path]), room_of(sources[there]),
-                            f"{sources[path].relative_to(SHIM)} uses {name}"))
+            if there:
+                arrows.add((sources[path], sources[there], name))
     return arrows
+
+
+def used():
+    """Returns (module, module, what) for each symbol of another module."""
+    return {(room_of(here), room_of(there), f"{here.relative_to(SHIM)} uses {name}")
+            for here, there, name in file_arrows() if room_of(here) and room_of(here) != room_of(there)}
 
 
 def upward(arrows):
     return {what for here, there, what in arrows if there not in MAY_KNOW[here]}
+
+
+def circles(uses):
+    """Returns the largest sets of files that use each other in a circle: what a file reaches that also reaches it."""
+    reached = {path: set(there) for path, there in uses.items()}
+    grew = True
+    while grew:
+        grew = False
+        for there in reached.values():
+            more = set().union(*(reached.get(path, set()) for path in there)) - there
+            grew |= bool(more)
+            there |= more
+    return {frozenset(other for other in there if path in reached.get(other, set()))
+            for path, there in reached.items() if path in there}
 
 
 def test_every_room_has_its_rule():
@@ -138,6 +169,20 @@ def test_every_room_has_its_rule():
 
 def test_no_arrow_between_rooms_goes_up():
     assert upward(included() | used()) == STARTS
+
+
+def test_no_files_of_a_room_use_each_other_in_a_circle():
+    uses = {}
+    for here, there, _ in file_arrows():
+        if here != there:
+            uses.setdefault(str(here.relative_to(SHIM)), set()).add(str(there.relative_to(SHIM)))
+    assert circles(uses) == CIRCLES
+
+
+def test_a_circle_is_found():
+    """Two circles that share a file are one; a chain is none."""
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"c", "e"}, "e": {"f"}, "x": {"y"}, "y": {"x"}}
+    assert circles(uses) == {frozenset("abcd"), frozenset("xy")}
 
 
 @pytest.mark.parametrize("folder, header", [

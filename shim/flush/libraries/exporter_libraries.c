@@ -2,7 +2,6 @@
 
 #include "object_segments.h"
 #include "object_tables.h"
-#include "own_bindings.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +14,8 @@ extern const char *otelprof_version(void) __attribute__((weak));
  * library's own. */
 enum { COMMON_DESTRUCTORS = 1 };
 
-/* Holds the constructor's results; read-only afterwards, and in forked children. */
+/* Holds the results of exporter_libraries_protect(); read-only afterwards, and in forked children.
+ */
 static struct {
     /* number of objects in the list from libotelprof-flush.so on; 0: linked into a program */
     size_t count;
@@ -165,13 +165,12 @@ static int check_shared_library(struct dl_phdr_info *info, size_t size, void *ar
     return 0;
 }
 
-__attribute__((constructor)) static void exporter_libraries_take_over(void) {
+bool exporter_libraries_protect(void) {
     dl_iterate_phdr(count_library, &libraries.count);
     libraries.outlive_exit = libraries.count > 0;
     exporter_libraries_visit(protect_library, NULL);
     dl_iterate_phdr(check_shared_library, NULL);
-    if (libraries.count > 0)
-        own_bindings_take_over();
+    return libraries.count > 0;
 }
 
 bool exporter_libraries_outlive_exit(void) {

@@ -20,6 +20,11 @@
 #include <link.h>
 #include <stdbool.h>
 
+/* Lists the exporter's libraries and keeps their code from running at the end of the process.
+ * Returns false if there are none: libotelprof-flush.so's sources are linked into a program.
+ * Context: its constructor. */
+bool exporter_libraries_protect(void);
+
 /* Visits the exporter's libraries, under the loader's lock. Context: flush. */
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg);
