@@ -307,7 +307,7 @@ BREAKS = [
     Break("a name is redacted, and its symbol is not", "shim/flush/encode/redact.c",
           "line->system_name = *line->system_name ? REDACTED : \"\";", "line->system_name = line->function ? line->system_name : \"\";",
           ("test_redact",)),
-    Break("CPU time is lost to rounding", "shim/flush/encode/profile_export.c", "    *remainder = total % period;\n",
+    Break("CPU time is lost to rounding", "shim/flush/encode/sample_values.c", "    *remainder = total % period;\n",
           "    *remainder = 0;\n", ("test_export",)),
     Break("what the helper takes is no part of the budget", "shim/flush/control/budget.c",
           "return rest > whole / 2 ? rest : whole / 2;", "return rest > 0 ? whole : whole / 2;", ("test_budget",)),

@@ -5,24 +5,13 @@
 #include "dictionary.h"
 #include "otlp_writer.h"
 #include "redact.h"
+#include "sample_values.h"
 #include "wait_attributes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-/* Pairs a sample with its value in one profile. */
-struct valued {
-    const struct harvest_sample *sample; /* NULL: the sum of the samples left out, "[other]" */
-    size_t number;                       /* index in the merge */
-    int64_t value;
-};
-
-struct values {
-    struct valued *items;
-    size_t count;
-};
 
 /* Counts the thread's attributes, the first of the list, which are looked up once for a thread. */
 enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
@@ -71,95 +60,6 @@ struct build {
 /* Names the conventions of all attributes but the profiler's own, which begin with "otelprof.". */
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
-/* --- values --- */
-
-/* Returns the sample's value: rounded, or in whole periods, with the rest for the next sample. */
-static int64_t sample_value(struct profile_exporter *exporter, const struct harvest_sample *sample,
-                            const struct profile_value *profile) {
-    const double value = sample->values[profile->index];
-    if (profile->measure != PERIODS)
-        return (int64_t)(value + 0.5);
-    const uint64_t period = exporter->api->harvest.period(profile_kinds[sample->kind].period);
-    uint64_t *const remainder = &exporter->remainders.of[sample->kind];
-    const uint64_t total = *remainder + (uint64_t)value;
-    *remainder = total % period;
-    return (int64_t)(total / period);
-}
-
-static int compare_by_number(const void *a, const void *b) {
-    const size_t left = ((const struct valued *)a)->number;
-    const size_t right = ((const struct valued *)b)->number;
-    return (left > right) - (left < right);
-}
-
-static int compare_by_value(const void *a, const void *b) {
-    const int64_t left = ((const struct valued *)a)->value;
-    const int64_t right = ((const struct valued *)b)->value;
-    return left == right ? compare_by_number(a, b) : (left < right) - (left > right);
-}
-
-static bool is_idle_sample(const struct valued *valued) {
-    return valued->sample && (valued->sample->flags & SAMPLE_FLAG_IDLE);
-}
-
-/* Puts threads that only wait for work last among equal values, because they matter least: in a
- * profile of all threads each thread has the value one. */
-static int compare_by_value_busy_first(const void *a, const void *b) {
-    const struct valued *const left = a;
-    const struct valued *const right = b;
-    if (left->value == right->value && is_idle_sample(left) != is_idle_sample(right))
-        return is_idle_sample(left) - is_idle_sample(right);
-    return compare_by_value(a, b);
-}
-
-/* Joins the smallest samples beyond the limit into one, the last, which keeps their total. */
-static void limit_samples(struct values *values, size_t max) {
-    if (values->count <= max)
-        return;
-    qsort(values->items, values->count, sizeof *values->items, compare_by_value_busy_first);
-    int64_t rest = 0;
-    for (size_t i = max - 1; i < values->count; i++)
-        rest += values->items[i].value;
-    values->items[max - 1] = (struct valued){NULL, 0, rest};
-    values->count = max;
-    qsort(values->items, max - 1, sizeof *values->items, compare_by_number);
-}
-
-static bool same_thread(const struct harvest_sample *a, const struct harvest_sample *b) {
-    return a->tid == b->tid && strcmp(a->thread_name, b->thread_name) == 0;
-}
-
-/* Sorts each thread's samples by value; they come thread by thread. Encoded neighbours of similar
- * value are most alike (zstd's result is a tenth smaller, gzip's 5 %), and a heap's two profiles,
- * of objects and of bytes, list their stacks in nearly the same order. */
-static void order_samples(struct values *values) {
-    size_t past;
-    for (size_t first = 0; first < values->count; first = past) {
-        const struct harvest_sample *const sample = values->items[first].sample;
-        past = first + 1;
-        while (sample && past < values->count && values->items[past].sample &&
-               same_thread(sample, values->items[past].sample))
-            past++;
-        qsort(&values->items[first], past - first, sizeof *values->items, compare_by_value);
-    }
-}
-
-static struct values collect_values(struct profile_exporter *exporter, const struct merge *merge,
-                                    struct export_part part, const struct profile_value *d) {
-    struct values values = {calloc(part.past - part.first + 1, sizeof *values.items), 0};
-    for (size_t i = part.first; values.items && i < part.past; i++) {
-        const struct harvest_sample *const sample = merge->items.items[i];
-        if (sample->kind != d->kind)
-            continue;
-        const int64_t value = sample_value(exporter, sample, d);
-        if (value > 0)
-            values.items[values.count++] = (struct valued){sample, i, value};
-    }
-    limit_samples(&values, exporter->api->config->max_samples);
-    order_samples(&values);
-    return values;
-}
-
 /* --- samples --- */
 
 static const char *const age_words[] = {
@@ -170,7 +70,7 @@ static const char *const age_words[] = {
 static const struct thread_references *find_thread_references(struct build *b,
                                                               const struct harvest_sample *sample) {
     struct thread_references *const known = &b->thread;
-    if (known->sample && same_thread(known->sample, sample))
+    if (known->sample && is_same_thread(known->sample, sample))
         return known;
     known->sample = sample;
     known->count = 0;
@@ -227,7 +127,8 @@ static const struct context_references *find_context_references(struct build *b,
     return listed;
 }
 
-static const struct references *find_references(struct build *b, const struct valued *valued) {
+static const struct references *find_references(struct build *b,
+                                                const struct valued_sample *valued) {
     struct references *const known = &b->references[valued->number];
     const struct harvest_sample *const sample = valued->sample;
     if (known->known)
@@ -244,7 +145,7 @@ static const struct references *find_references(struct build *b, const struct va
 }
 
 static void encode_known_sample(struct build *b, struct otlp_profile *profile,
-                                const struct valued *valued) {
+                                const struct valued_sample *valued) {
     const struct references *const to = find_references(b, valued);
     const struct context_references *const context = find_context_references(b, valued->number);
     int32_t attributes[SAMPLE_ATTRIBUTES + CONTEXT_LABELS];
@@ -258,7 +159,7 @@ static void encode_known_sample(struct build *b, struct otlp_profile *profile,
 }
 
 static void encode_sample(struct build *b, struct otlp_profile *profile,
-                          const struct valued *valued) {
+                          const struct valued_sample *valued) {
     if (valued->sample) {
         encode_known_sample(b, profile, valued);
     } else {
@@ -353,7 +254,7 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
 
 static void encode_profile(struct build *b, const struct merge *merge, struct export_part part,
                            const struct profile_value *d) {
-    struct values values = collect_values(b->exporter, merge, part, d);
+    struct sample_values values = sample_values_collect(b->exporter, merge, part, d);
     /* a part that was divided has samples, so only the first half may mark the kind as empty */
     const bool empty =
         values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
