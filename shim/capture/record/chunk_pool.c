@@ -18,7 +18,7 @@ static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_release, memory_order_relaxed))
         /* drops this mapping, because another thread mapped the segment first */
-        munmap(memory, CHUNK_SEGMENT_BYTES);
+        profiler_memory_unmap(memory, CHUNK_SEGMENT_BYTES);
     return true;
 }
 
