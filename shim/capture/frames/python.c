@@ -150,11 +150,13 @@ static void python_scan_objects(struct python *python) {
 
 /* Scans under the loader's locks, so that every object is relocated. */
 static void python_scan_if_more(struct python *python) {
-    const uint64_t adds = loader_counters_read().adds;
-    if (adds == python->adds || !python_try_begin(&python->busy))
+    if (!python_try_begin(&python->busy))
         return;
-    python->adds = adds;
-    python_scan_objects(python);
+    const uint64_t adds = loader_counters_read().adds;
+    if (adds != python->adds) {
+        python->adds = adds;
+        python_scan_objects(python);
+    }
     atomic_store(&python->busy, false);
 }
 
@@ -192,10 +194,10 @@ static int python_check_presence(struct dl_phdr_info *info, size_t size, void *a
 }
 
 void python_forget_unloaded(struct python *python) {
-    struct presence presence = {.object = python->object};
     if (!atomic_load(&python->on) || !python->may_go ||
         !wait_for_rounds(python_try_begin, &python->busy, FORGET_ROUNDS))
         return;
+    struct presence presence = {.object = python->object};
     loader_state_visit(python_check_presence, &presence);
     if (!presence.found) {
         atomic_store(&python->on, false);

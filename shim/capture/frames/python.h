@@ -45,7 +45,8 @@ struct python {
      * yet */
     _Atomic intptr_t slots[PYTHON_SLOTS];
     _Atomic uint32_t misses; /* number of walks that found no state there; wraps */
-    uint64_t adds;           /* the loader's counter at the helper's last scan; 0: scan again */
+    /* the loader's counter at the helper's last scan; 0: scan again; guarded by `busy` */
+    uint64_t adds;
 };
 
 /* Searches the loaded objects for an interpreter. `log` must stay valid. Context: calm, at
