@@ -13,8 +13,13 @@ static void bind_new(struct call_binding *binding, call_site_rule *rule) {
 
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
     signal_mask before = 0;
-    if (!atomic_load(&capture.armed) || atomic_exchange(&binding->busy, true))
+    if (!atomic_load(&capture.armed))
         return false;
+    if (atomic_exchange(&binding->busy, true)) {
+        /* that thread may have cleared `expected` before the caller's object was loaded */
+        atomic_store(&binding->expected, true);
+        return false;
+    }
     /* blocks signals, because a handler that left by a jump would leave the lock taken */
     const bool blocked = signals_block(&before);
     profiler_tls.inside += OWN_WORK;

@@ -20,8 +20,10 @@ struct call_binding {
 };
 
 /* Binds the objects loaded since the last time, and clears `expected`; leaves both to a later call
- * if another thread holds the loader's lock, or the lock is not known. Returns false if this
- * process is not profiled, or another thread is binding. Context: calm. */
+ * if another thread holds the loader's lock, or the lock is not known: returns true nevertheless,
+ * because the objects' code may run, bound or not. Returns false if this process is not profiled;
+ * or if another thread is binding: then `expected` is set, because that thread may miss the
+ * caller's object. Context: calm. */
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule);
 
 /* Binds as call_binding_bind() does, where no other thread can be inside the loader. Context: calm,
