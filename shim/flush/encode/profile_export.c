@@ -4,52 +4,20 @@
 #include "contexts.h"
 #include "dictionary.h"
 #include "otlp_writer.h"
-#include "redact.h"
+#include "sample_identity.h"
 #include "sample_values.h"
-#include "wait_attributes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-/* Counts the thread's attributes, the first of the list, which are looked up once for a thread. */
-enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
-
-_Static_assert(SAMPLE_ATTRIBUTES + CONTEXT_LABELS <= (int)OTLP_SAMPLE_ATTRIBUTES, "all have room");
-
-/* Caches a sample's references, because the sample may be in several profiles. */
-struct references {
-    bool known;
-    int32_t stack;
-    size_t attribute_count;
-    int32_t attributes[SAMPLE_ATTRIBUTES];
-};
-
-/* Caches the references of a context's samples. */
-struct context_references {
-    int32_t link;
-    size_t attribute_count;
-    int32_t attributes[CONTEXT_LABELS];
-};
-
-/* Caches the references of the previous sample's thread, because samples come sorted by thread. */
-struct thread_references {
-    const struct harvest_sample *sample; /* any sample of the thread; NULL: there was none yet */
-    size_t count;
-    int32_t attributes[THREAD_ATTRIBUTES];
-};
-
 struct build {
     struct profile_exporter *exporter;
     struct otlp_writer *writer;
     struct dictionary *dictionary;
     const struct merge *merge;
-    struct references *references;        /* by the sample's number in the merge */
-    struct context_references **contexts; /* by the context's number; NULL: not listed yet */
-    struct arena arena;                   /* owns the contexts */
-    struct thread_references thread;
-    struct wait_attributes waits;
+    struct sample_identities identities;
     uint64_t start;
     uint64_t end;
     uint64_t samples;
@@ -62,110 +30,11 @@ static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* --- samples --- */
 
-static const char *const age_words[] = {
-    [AGE_UNKNOWN] = "",          [AGE_10_SECONDS] = "<10s", [AGE_1_MINUTE] = "10s-1m",
-    [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
-    [AGE_OLDER] = ">1d"};
-
-static const struct thread_references *find_thread_references(struct build *b,
-                                                              const struct harvest_sample *sample) {
-    struct thread_references *const known = &b->thread;
-    if (known->sample && is_same_thread(known->sample, sample))
-        return known;
-    known->sample = sample;
-    known->count = 0;
-    if (sample->tid)
-        known->attributes[known->count++] = otlp_attribute_int(
-            b->writer, profile_attributes[ATTRIBUTE_THREAD_ID_INDEX].key, sample->tid, "");
-    if (sample->thread_name[0])
-        known->attributes[known->count++] = otlp_attribute_string(
-            b->writer, profile_attributes[ATTRIBUTE_THREAD_NAME_INDEX].key,
-            redact_name(b->exporter->api->config->redact, sample->thread_name));
-    return known;
-}
-
-/* Returns the reference of the attribute, 0 if the sample does not have it. */
-static int32_t attribute_of(struct build *b, const struct harvest_sample *sample,
-                            enum sample_attribute attribute) {
-    const struct profile_attribute *const known = &profile_attributes[attribute];
-    if (!(profile_kinds[sample->kind].attributes >> attribute & 1))
-        return 0;
-    if (attribute == ATTRIBUTE_HEAP_AGE_INDEX && sample->age != AGE_UNKNOWN)
-        return otlp_attribute_string(b->writer, known->key, age_words[sample->age]);
-    if (sample->flags & known->flag)
-        return otlp_attribute_bool(b->writer, known->key, true);
-    return wait_attribute(&b->waits, sample, attribute);
-}
-
-static size_t attributes_of(struct build *b, const struct harvest_sample *sample,
-                            int32_t attributes[static SAMPLE_ATTRIBUTES]) {
-    const struct thread_references *const thread = find_thread_references(b, sample);
-    size_t count = thread->count;
-    memcpy(attributes, thread->attributes, sizeof thread->attributes);
-    for (int i = THREAD_ATTRIBUTES; i < SAMPLE_ATTRIBUTES; i++) {
-        const int32_t attribute = attribute_of(b, sample, (enum sample_attribute)i);
-        if (attribute)
-            attributes[count++] = attribute;
-    }
-    return count;
-}
-
-static const struct context_references *find_context_references(struct build *b, size_t item) {
-    static const struct context_references none;
-    const struct exported_context *const context = context_of_item(b->merge, item);
-    if (!context)
-        return &none;
-    struct context_references *const known = b->contexts[context->number];
-    if (known)
-        return known;
-    struct context_references *const listed = arena_take_raw(&b->arena, sizeof *listed);
-    if (!listed)
-        return &none;
-    listed->link = context_link(context, b->writer);
-    listed->attribute_count = context_attributes(context, b->writer, listed->attributes);
-    b->contexts[context->number] = listed;
-    return listed;
-}
-
-static const struct references *find_references(struct build *b,
-                                                const struct valued_sample *valued) {
-    struct references *const known = &b->references[valued->number];
-    const struct harvest_sample *const sample = valued->sample;
-    if (known->known)
-        return known;
-    known->known = true;
-    known->attribute_count = attributes_of(b, sample, known->attributes);
-    known->stack = sample->flags & SAMPLE_FLAG_OWN_TIME
-                       ? dictionary_named_stack(b->dictionary, "[libotelprof]")
-                   : sample->flags & SAMPLE_FLAG_KERNEL
-                       ? dictionary_named_stack(b->dictionary, "[kernel]")
-                       : dictionary_stack(b->dictionary, sample->frames, sample->frame_count,
-                                          sample->interval);
-    return known;
-}
-
-static void encode_known_sample(struct build *b, struct otlp_profile *profile,
-                                const struct valued_sample *valued) {
-    const struct references *const to = find_references(b, valued);
-    const struct context_references *const context = find_context_references(b, valued->number);
-    int32_t attributes[SAMPLE_ATTRIBUTES + CONTEXT_LABELS];
-    memcpy(attributes, to->attributes, to->attribute_count * sizeof *attributes);
-    memcpy(attributes + to->attribute_count, context->attributes,
-           context->attribute_count * sizeof *attributes);
-    otlp_sample(b->writer, profile,
-                &(struct otlp_identity){to->stack, context->link, attributes,
-                                        to->attribute_count + context->attribute_count},
-                valued->value);
-}
-
 static void encode_sample(struct build *b, struct otlp_profile *profile,
                           const struct valued_sample *valued) {
-    if (valued->sample) {
-        encode_known_sample(b, profile, valued);
-    } else {
-        const int32_t stack = dictionary_named_stack(b->dictionary, "[other]");
-        otlp_sample(b->writer, profile, &(struct otlp_identity){.stack = stack}, valued->value);
-    }
+    int32_t attributes[IDENTITY_ATTRIBUTES];
+    const struct otlp_identity identity = sample_identity(&b->identities, valued, attributes);
+    otlp_sample(b->writer, profile, &identity, valued->value);
     b->samples++;
 }
 
@@ -422,17 +291,13 @@ static bool encode_merge(struct build *b, const struct merge *merge, struct expo
     b->merge = merge;
     b->first = true;
     b->has_sums = false;
-    b->thread = (struct thread_references){.count = 0};
-    b->references = calloc(merge->items.count + 1, sizeof *b->references);
-    b->contexts = calloc(merge->context_count + 1, sizeof *b->contexts);
-    for (unsigned i = 0; b->references && b->contexts && i < PROFILE_VALUES; i++) {
+    const bool can_encode = sample_identities_begin(&b->identities, merge);
+    for (unsigned i = 0; can_encode && i < PROFILE_VALUES; i++) {
         const unsigned type = profile_kinds[profile_values[i].kind].profile;
         if ((b->exporter->api->config->types & type) && (part.profiles >> i & 1))
             encode_profile(b, merge, part, &profile_values[i]);
     }
-    free(b->references);
-    free(b->contexts);
-    arena_free(&b->arena);
+    sample_identities_end(&b->identities);
     return !b->first;
 }
 
@@ -442,10 +307,9 @@ static struct build open_build(struct profile_exporter *exporter, uint64_t start
                       .first = true,
                       .start = start,
                       .end = end};
-    b.waits = (struct wait_attributes){
-        .api = exporter->api, .writer = b.writer, .symbolizer = exporter->symbolizer};
     if (b.writer)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
+    b.identities = sample_identities_open(exporter, b.writer, b.dictionary);
     return b;
 }
 
