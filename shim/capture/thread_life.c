@@ -7,6 +7,7 @@
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
+#include "record/stack_room.h"
 #include "wait/holder_names.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ bool thread_may_be_in_handler(void) {
 
 bool thread_is_calm(void) {
     struct thread_state *const thread = profiler_tls.thread;
-    if (thread_is_wiped(thread))
+    if (thread_is_wiped(thread) || !stack_has_room())
         return false;
     const int saved = errno;
     signal_mask before;

@@ -66,8 +66,8 @@ def deepest(frames, calls, function, path=()):
     return frames[function] + 8 + size, (name, *chain)
 
 
-def constant(name):
-    text = (ROOT / "shim/capture/record/thread_table.h").read_text()
+def constant(name, header="thread_table.h"):
+    text = (ROOT / "shim/capture/record" / header).read_text()
     return int(re.search(name + r" = (\d+)", text)[1])
 
 
@@ -101,8 +101,10 @@ def test_the_check_of_the_thread_fits_in_its_room(call_graph):
     assert size < ROOM_FOR_CHECK
 
 
-def test_a_sampled_allocation_needs_little_of_the_programs_stack(call_graph):
+@pytest.mark.parametrize("function", ["heap_sample", "contention.c:record_contention", "thread_is_calm"])
+def test_work_on_the_programs_stack_needs_no_more_than_it_checks(call_graph, function):
     frames, calls = call_graph
-    size, chain = deepest(frames, calls, "heap_sample")
+    (title,) = [title for title in frames if title.endswith(function)]
+    size, chain = deepest(frames, calls, title)
     print(f"{size} bytes: {' > '.join(chain)}")
-    assert size < 4096
+    assert size < constant("WORK_STACK_BYTES", "stack_room.h")

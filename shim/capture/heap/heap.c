@@ -10,6 +10,7 @@
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
+#include "record/stack_room.h"
 
 #include <errno.h>
 #include <string.h>
@@ -344,13 +345,14 @@ PROFILER_TIME ARCH_ANY_STACK void heap_sample(struct heap *heap, void *object, u
     signal_mask before;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
-    if (signals_block(&before)) {
+    const bool has_room = stack_has_room();
+    if (has_room && signals_block(&before)) {
         profiler_tls.inside++;
         heap_record_measured(heap, thread, registers, object, size);
         profiler_tls.inside--;
         signals_restore(&before);
     } else {
-        heap_count_drop(heap, DROP_BUSY);
+        heap_count_drop(heap, has_room ? DROP_BUSY : DROP_STACK_END);
         heap_draw_gap(heap, thread);
     }
     errno = saved;

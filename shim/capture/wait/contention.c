@@ -8,6 +8,7 @@
 #include "kernel/signals_blocked.h"
 #include "lock_holder.h"
 #include "poisson.h"
+#include "record/stack_room.h"
 #include "symbols/object_symbols.h"
 #include "wait_sampler.h"
 
@@ -139,13 +140,14 @@ PROFILER_TIME static void record_contention(const struct recorder *recorder,
     signal_mask before;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
-    if (signals_block(&before)) {
+    const bool has_room = stack_has_room();
+    if (has_room && signals_block(&before)) {
         profiler_tls.inside++;
         contention_record_measured(recorder, contention, registers, delay_ns);
         profiler_tls.inside--;
         signals_restore(&before);
     } else
-        thread_count_drop(contention->thread, DROP_BUSY);
+        thread_count_drop(contention->thread, has_room ? DROP_BUSY : DROP_STACK_END);
     errno = saved;
 }
 
