@@ -7,6 +7,7 @@
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
+#include "record/own_work.h"
 #include "record/stack_room.h"
 #include "wait/holder_names.h"
 
@@ -101,7 +102,7 @@ bool thread_is_calm(void) {
     signal_mask before;
     /* blocks signals, because a handler that leaves by a jump would skip the end of this work */
     const bool blocked = signals_block(&before);
-    profiler_tls.inside++;
+    own_work_begin(thread);
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
@@ -109,7 +110,7 @@ bool thread_is_calm(void) {
                             .max = capture.threads.max_depth,
                             .own_unloads = profiler_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
-    profiler_tls.inside--;
+    own_work_end(thread);
     if (blocked)
         signals_restore(&before);
     errno = saved;

@@ -8,6 +8,7 @@
 #include "capture/helper_heap/helper_heap.h"
 #include "capture/helper_heap/memory_guard.h"
 #include "capture/record/countdown.h"
+#include "capture/record/own_work.h"
 #include "entry.h"
 
 #include <errno.h>
@@ -168,7 +169,7 @@ void allocation_forget(const void *object) {
  * 3. The thread is doing the profiler's own calm work (OWN_WORK), or has left: neither the
  *    application's allocation nor a lost sample.
  * 4. The thread is unregistered, or its state is wiped (a forked child's): stop counting.
- * 5. A sample is being taken on this thread: drop the one that is due.
+ * 5. A sample is being taken on this thread, and was not left by a jump: drop the one that is due.
  * 6. The countdown is over, for an allocation sample or another event. The settings may have
  *    changed, and a helper may be wanted, whether or not the allocation is sampled.
  */
@@ -190,7 +191,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
     if (atomic_load_explicit(&thread->events, memory_order_relaxed))
         heap_draw_gap(&capture.heap, thread);
     const bool due = countdown_reaches_sample(thread, size);
-    if (profiler_tls.inside) {
+    if (own_work_goes_on(thread, (uintptr_t)__builtin_frame_address(0))) {
         if (due)
             thread_count_drop(thread, DROP_BUSY);
         return false;

@@ -17,3 +17,13 @@ def test_no_record_begins_where_the_stack_ends(run, program, way):
     measured = outcome.instance("jumps_out_of_sample")
     assert measured.value_of("allocates_after", "alloc_objects") == ALLOCATIONS, measured.dropped
     assert measured.dropped["stack_end"] >= JUMPS
+
+
+def test_allocations_after_a_jump_out_of_a_record_are_sampled(run, program):
+    """Another thread sends a signal that the record does not block, until its handler has jumped out 20 times."""
+    outcome = run([program("jumps_out_of_sample"), "sent"], env=EVERY_ALLOCATION)
+    blocked, jumps = outcome.stdout.splitlines()
+    assert outcome.returncode == 0 and int(jumps.split()[0]) >= JUMPS, outcome.stderr
+    assert blocked == "blocked: 11", "the program's own"
+    measured = outcome.instance("jumps_out_of_sample")
+    assert measured.value_of("allocates_after", "alloc_objects") == ALLOCATIONS, measured.dropped

@@ -1,6 +1,7 @@
 #include "sampler.h"
 
 #include "arch_context.h"
+#include "arch_signal_frame.h"
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
@@ -11,6 +12,7 @@
 #include "program_stack.h"
 #include "record/charged_time.h"
 #include "record/countdown.h"
+#include "record/own_work.h"
 #include "sampler_parts.h"
 #include "symbols/next.h"
 #include "tracer.h"
@@ -127,7 +129,7 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     program_stack_heal(context);
     sampling_add(&thread->costs[WORK_CPU_SAMPLE].done, 1);
-    if (profiler_tls.inside)
+    if (own_work_goes_on(thread, arch_interrupted_sp(context)))
         thread_count_drop(thread, DROP_BUSY);
     else if (atomic_load_explicit(sampler.armed, memory_order_relaxed) &&
              !atomic_load_explicit(&sampler.timers.off, memory_order_relaxed)) {

@@ -10,6 +10,7 @@
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
+#include "record/own_work.h"
 #include "record/stack_room.h"
 
 #include <errno.h>
@@ -288,6 +289,7 @@ static void heap_insert(struct heap *heap, const struct live_object *live) {
 static void heap_track(struct heap *heap, struct thread_state *thread, const void *object,
                        uint64_t size, const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&heap->stacks);
+    thread->entered_users = &heap->stacks.users[arena];
     const struct live_object live = {
         .address = (uintptr_t)object,
         .objects = sample->values[MEASURED_OBJECTS],
@@ -300,6 +302,7 @@ static void heap_track(struct heap *heap, struct thread_state *thread, const voi
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
     else
         heap_insert(heap, &live);
+    thread->entered_users = NULL;
     stack_store_leave(&heap->stacks, arena);
     heap_keep_within_bound(heap, thread);
 }
@@ -347,9 +350,9 @@ PROFILER_TIME ARCH_ANY_STACK void heap_sample(struct heap *heap, void *object, u
     REGISTERS_HERE(registers);
     const bool has_room = stack_has_room();
     if (has_room && signals_block(&before)) {
-        profiler_tls.inside++;
+        own_work_begin(thread);
         heap_record_measured(heap, thread, registers, object, size);
-        profiler_tls.inside--;
+        own_work_end(thread);
         signals_restore(&before);
     } else {
         heap_count_drop(heap, has_room ? DROP_BUSY : DROP_STACK_END);

@@ -5,8 +5,11 @@
 #include "seccomp_state.h"
 #include "thread_table.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ                                                                             \
@@ -208,4 +211,12 @@ struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp)
     if (!own || !own_signal_stack_is(own, kernels))
         return range_of(kernels);
     return range_of(&own->settings[own_signal_stack_place(own, kernels)]);
+}
+
+struct stack_range own_signal_stacks_present(uintptr_t sp) {
+    stack_t stack;
+    const int saved = errno;
+    const long result = syscall(SYS_sigaltstack, NULL, &stack);
+    errno = saved;
+    return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }

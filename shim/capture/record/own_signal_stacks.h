@@ -74,6 +74,9 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
  * setting. Async-signal-safe: yes. */
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp);
 
+/* Returns the same stack, by the setting that the kernel has now; errno is preserved. */
+struct stack_range own_signal_stacks_present(uintptr_t sp);
+
 /* Returns the stack on whose memory the address is, by the same rule as own_signal_stack_has();
  * NULL: none. Async-signal-safe: yes. Uses no thread-local variable. */
 struct own_signal_stack *own_signal_stacks_at(uintptr_t address);

@@ -15,16 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reads the alternate signal stack from the kernel, for a thread that is not on its normal
- * stack. */
-static struct stack_range current_signal_stack(uintptr_t sp) {
-    stack_t stack;
-    const int saved = errno;
-    const long result = syscall(SYS_sigaltstack, NULL, &stack);
-    errno = saved;
-    return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
-}
-
 /* Fills in the registers and the range of the stack that the helper needs; the sample table copies
  * the bytes. Returns false if the stack pointer is not on the thread's own stack, or if the table
  * has its STACK_COPIES_PER_TABLE copies. */
@@ -176,7 +166,7 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
                                    const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                                    struct sample *sample) {
     if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
-        unwind->signal_stack = current_signal_stack(registers[REGISTER_SP]);
+        unwind->signal_stack = own_signal_stacks_present(registers[REGISTER_SP]);
     enum unwind_end end;
     if (python_hold(recorder->python)) {
         end = record_walk_python(recorder, thread, registers, unwind);

@@ -2,6 +2,7 @@
 
 #include "hash.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct record {
@@ -59,15 +60,19 @@ static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
     const uint32_t number = chunk_pool_take(pool, CHUNK_LIMIT);
     if (number == CHUNK_NONE)
         return false;
-    table->first_chunk = number;
     table->last_chunk = number;
     table->stack_copies = 0;
-    memset(buckets(table, pool), 0, TABLE_BUCKETS * sizeof(uint32_t));
+    memset(chunk_at(pool, number) + 1, 0, TABLE_BUCKETS * sizeof(uint32_t));
     chunk_at(pool, number)->used += TABLE_BUCKETS * (uint32_t)sizeof(uint32_t);
+    /* a jump of the program's leaves a whole table, or none (own_work.h): the compiler moves no
+     * store across */
+    atomic_signal_fence(memory_order_release);
+    table->first_chunk = number;
     return true;
 }
 
-/* Reserves a record in the last chunk, or in another one. Returns 0 if there is no room. */
+/* Finds room for a record in the last chunk, or in another one. Returns the record's reference; 0
+ * if there is no room. The caller adds the bytes to the last chunk once the record is filled. */
 static uint32_t record_reserve(struct sample_table *table, struct chunk_pool *pool,
                                uint32_t bytes) {
     struct chunk *chunk = chunk_at(pool, table->last_chunk);
@@ -81,9 +86,7 @@ static uint32_t record_reserve(struct sample_table *table, struct chunk_pool *po
     }
     if (chunk->used + bytes > CHUNK_BYTES)
         return 0;
-    const uint32_t reference = table->last_chunk << CHUNK_BITS | chunk->used;
-    chunk->used += bytes;
-    return reference;
+    return table->last_chunk << CHUNK_BITS | chunk->used;
 }
 
 static void record_fill(struct record *record, const struct sample *sample, struct kept kept,
@@ -117,13 +120,16 @@ static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *po
         if (record_is_equal(record_at(pool, at), sample, kept, hash))
             return at;
 
-    const uint32_t reference =
-        record_reserve(table, pool, record_bytes(sample->frame_count, sample->stack_copy));
+    const uint32_t bytes = record_bytes(sample->frame_count, sample->stack_copy);
+    const uint32_t reference = record_reserve(table, pool, bytes);
     if (!reference)
         return 0;
     struct record *const record = record_at(pool, reference);
     record_fill(record, sample, kept, hash);
     record->next = *bucket;
+    /* the same for a record */
+    atomic_signal_fence(memory_order_release);
+    chunk_at(pool, table->last_chunk)->used += bytes;
     *bucket = reference;
     table->stack_copies += sample->stack_copy != NULL;
     return reference;

@@ -61,6 +61,9 @@ struct thread_state {
     _Atomic uint32_t generation;
     _Atomic uint32_t using;   /* 0, or 1 + the generation that the owner is in */
     _Atomic bool samples_now; /* the owner is taking a sample, and may make system calls for it */
+    uintptr_t work_frame;     /* frame in which the owner's work began; 0: own_work.h */
+    /* the count in the stack store that the owner's work has incremented; NULL: none */
+    _Atomic uint32_t *entered_users;
     struct sample_table tables[2];
     struct stack_range stack;
     size_t stack_size;       /* size requested at pthread_create */

@@ -8,6 +8,7 @@
 #include "kernel/signals_blocked.h"
 #include "lock_holder.h"
 #include "poisson.h"
+#include "record/own_work.h"
 #include "record/stack_room.h"
 #include "symbols/object_symbols.h"
 #include "wait_sampler.h"
@@ -83,7 +84,8 @@ ARCH_ANY_STACK struct contention contention_begin(const struct recorder *recorde
                                                   const struct hook_caller *caller, uint32_t what,
                                                   const void *lock) {
     struct contention contention = {.thread = profiler_tls.thread};
-    if (!contention.thread || profiler_tls.inside || thread_is_wiped(contention.thread))
+    if (!contention.thread || thread_is_wiped(contention.thread) ||
+        own_work_goes_on(contention.thread, (uintptr_t)__builtin_frame_address(0)))
         return (struct contention){.thread = NULL};
     contention.has_wait_slot = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (contention.has_wait_slot)
@@ -142,9 +144,9 @@ PROFILER_TIME static void record_contention(const struct recorder *recorder,
     REGISTERS_HERE(registers);
     const bool has_room = stack_has_room();
     if (has_room && signals_block(&before)) {
-        profiler_tls.inside++;
+        own_work_begin(contention->thread);
         contention_record_measured(recorder, contention, registers, delay_ns);
-        profiler_tls.inside--;
+        own_work_end(contention->thread);
         signals_restore(&before);
     } else
         thread_count_drop(contention->thread, has_room ? DROP_BUSY : DROP_STACK_END);

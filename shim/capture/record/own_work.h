@@ -1,0 +1,40 @@
+/* Marks the profiler's work on a thread of the program, so that no sample begins within it, and
+ * ends the mark if a handler of the program has left the work by a jump.
+ *
+ * Most signals are blocked meanwhile, but not those that the work itself could raise: another
+ * thread, or process, may send such a signal (SIGSEGV, SIGTRAP), and its handler may jump. Then the
+ * frame in which the work began is gone: the program runs above it on the same stack. A handler
+ * that still runs within the work runs below that frame, or on the alternate stack.
+ * Context: the thread itself. Async-signal-safe: yes. */
+#ifndef OTELPROF_OWN_WORK_H
+#define OTELPROF_OWN_WORK_H
+
+#include "thread_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ends work that was left by a jump, if the program now runs at stack pointer `sp`. Returns false,
+ * without a change, if the work goes on, or may go on: the thread's stack is a fibre's. A sample
+ * that was not complete is lost. */
+bool own_work_end_left(struct thread_state *thread, uintptr_t sp);
+
+/* Returns whether work goes on in the calling thread, which runs the program's code at `sp`. */
+static inline bool own_work_goes_on(struct thread_state *thread, uintptr_t sp) {
+    return profiler_tls.inside && !own_work_end_left(thread, sp);
+}
+
+/* Begins work in the caller's frame. */
+__attribute__((always_inline)) static inline void own_work_begin(struct thread_state *thread) {
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    (void)own_work_goes_on(thread, frame);
+    thread->work_frame = frame;
+    profiler_tls.inside++;
+}
+
+static inline void own_work_end(struct thread_state *thread) {
+    thread->work_frame = 0; /* other work is not judged by this frame */
+    profiler_tls.inside--;
+}
+
+#endif
