@@ -28,6 +28,10 @@ struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t in
 }
 
 void wait_accounts_after_fork(struct wait_accounts *accounts) {
-    for (uint32_t i = 0; i < THREAD_SEGMENTS && accounts->segments[i]; i++)
+    if (profiler_memory_is_emptied())
+        return;
+    /* a segment may be missing before others: the kernel refused its memory, or no thread of its
+     * slots has waited */
+    for (uint32_t i = 0; i < THREAD_SEGMENTS; i++)
         profiler_memory_reset_in_child(accounts->segments[i], account_segment_bytes(accounts));
 }
