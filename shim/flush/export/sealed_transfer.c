@@ -26,9 +26,10 @@ static bool sealed_read_all(int file, struct blob *blob) {
     return have == blob->size;
 }
 
+/* Reads the file, unless it was read before. */
 static void take_file(struct blob *blob, const char *path) {
     struct stat status;
-    const int file = path && path[0] ? open(path, OPEN_TO_READ) : -1;
+    const int file = !blob->bytes && path && path[0] ? open(path, OPEN_TO_READ) : -1;
     if (file < 0)
         return;
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
@@ -48,7 +49,7 @@ static bool is_tls(const struct config *config) {
 }
 
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config) {
-    if (!is_tls(config) || sealed->authorities.bytes)
+    if (!is_tls(config))
         return;
     take_file(&sealed->authorities, authorities_file(config));
     take_file(&sealed->certificate, config->client_certificate);

@@ -29,8 +29,8 @@ struct sealed_transfer {
     struct curl_slist *resolve; /* `address` as a list, during a transfer */
 };
 
-/* Reads the files that a later transfer over TLS needs, unless the CA certificates were read
- * before. Must be called only while paths may be opened. */
+/* Reads the files that a later transfer over TLS needs, but none that was read before. Must be
+ * called only while paths may be opened. */
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config);
 
 /* Remembers the address that a finished transfer connected to, if its host needs the resolver. */
