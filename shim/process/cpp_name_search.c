@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "hash.h"
 #include "loader_counters.h"
+#include "object_build.h"
 #include "object_segments.h"
 #include "readable_memory.h"
 
@@ -37,15 +38,10 @@ static bool visit_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void
 
 /* --- which objects to search --- */
 
-/* Hashes the object's address and segments: another object may be loaded at the address of an
- * unloaded one. */
+/* Hashes the object's address and build: another object, or another build of the same size, may be
+ * loaded at the address of an unloaded one. */
 static uint64_t identity_of(const struct dl_phdr_info *object) {
-    uint64_t hash = object->dlpi_addr;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
-        hash = hash_word(hash_word(hash, segment->p_vaddr), segment->p_filesz);
-    }
-    return hash | 1;
+    return hash_word(object_build(object), object->dlpi_addr) | 1;
 }
 
 static bool was_searched(const struct cpp_name_search *search, uint64_t identity) {

@@ -21,7 +21,7 @@ struct cpp_name_search {
     struct cpp_object found[CPP_OBJECTS]; /* objects loaded at the last search */
     uint64_t found_in[CPP_OBJECTS];       /* the hashes of these objects */
     size_t count;
-    uint64_t searched[CPP_SEARCHED]; /* objects searched so far: hashes of address and segments */
+    uint64_t searched[CPP_SEARCHED]; /* objects searched so far: hashes of address and build */
     size_t searched_count;
     uint64_t place; /* hash of the object that is being searched */
     uint64_t offset;

@@ -35,6 +35,7 @@ static atomic_int inside; /* the other thread's state: 1: inside the loader; 2: 
 static atomic_int lists;
 
 static struct dl_phdr_info first_object;
+static struct dl_phdr_info *invented; /* if set, it is the only object */
 
 static int keep_first(struct dl_phdr_info *object, size_t size, void *unused) {
     (void)unused;
@@ -52,6 +53,8 @@ int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
         memcpy(&real, &next, sizeof real);
     }
     atomic_fetch_add(&lists, 1);
+    if (invented)
+        return visit(invented, sizeof *invented, data);
     if (atomic_load(&inside) == 1)
         return visit(&first_object, sizeof first_object, data);
     return real(visit, data);
@@ -89,8 +92,49 @@ static void the_list_is_not_visited_while_another_thread_loads(void **state) {
     assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_SAME);
 }
 
+/* Holds an object: all of it, and its notes with a build id. */
+static struct image {
+    ElfW(Phdr) headers[2];
+    struct {
+        Elf64_Nhdr head;
+        char owner[4];
+        uint8_t id[20];
+    } notes;
+} image = {
+    .headers = {{.p_type = PT_LOAD, .p_flags = PF_R, .p_memsz = sizeof image},
+                {.p_type = PT_NOTE,
+                 .p_flags = PF_R,
+                 .p_vaddr = offsetof(struct image, notes),
+                 .p_memsz = sizeof image.notes}},
+    .notes = {.head = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID}, .owner = "GNU"}};
+
+/* A plugin is unloaded, and a build of the same size is loaded at its address. */
+static void another_build_at_the_same_address_is_searched(void **state) {
+    struct cpp_name_search plugins = {.count = 0};
+    struct dl_phdr_info plugin = {.dlpi_addr = (uintptr_t)&image,
+                                  .dlpi_name = "",
+                                  .dlpi_phdr = image.headers,
+                                  .dlpi_phnum = 2,
+                                  .dlpi_adds = 1};
+    (void)state;
+    invented = &plugin;
+    assert_int_equal(cpp_name_search(&plugins, UINT64_MAX), CPP_SEARCH_DONE);
+    const uint64_t first = plugins.searched[0];
+    plugins.found_in[plugins.count] = first;
+    plugins.found[plugins.count++].bias = plugin.dlpi_addr;
+    image.notes.id[0] = 1;
+    plugin.dlpi_adds++;
+    plugin.dlpi_subs++;
+    assert_int_equal(cpp_name_search(&plugins, UINT64_MAX), CPP_SEARCH_DONE);
+    invented = NULL;
+    assert_int_equal(plugins.searched_count, 1);
+    assert_true(plugins.searched[0] != first);
+    assert_int_equal(plugins.count, 0); /* the former build's name is not searched for there */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_build_at_the_same_address_is_searched),
         cmocka_unit_test(a_search_that_was_cut_goes_on),
         cmocka_unit_test(the_list_is_not_visited_while_another_thread_loads),
     };
