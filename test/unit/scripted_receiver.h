@@ -114,7 +114,7 @@ static void add(struct sender *sender, uint64_t samples) {
     sender_add(sender, bytes, 8, samples);
 }
 
-static void read_log(const char *path, char text[static 1024]) {
+static inline void read_log(const char *path, char text[static 1024]) {
     FILE *const file = fopen(path, "r");
     assert_non_null(file);
     text[fread(text, 1, 1023, file)] = 0;

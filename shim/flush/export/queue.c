@@ -43,7 +43,7 @@ uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char
         free(export);
         return samples;
     }
-    *export = (struct export){NULL, bytes, size, encoding, samples};
+    *export = (struct export){NULL, bytes, size, encoding, samples, 0};
     const uint64_t lost = queue_make_room(queue, size);
     if (queue->last)
         queue->last->next = export;

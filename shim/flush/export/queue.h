@@ -13,6 +13,7 @@ struct export {
     size_t size;
     const char *encoding; /* Content-Encoding; NULL: none */
     uint64_t samples;     /* number of samples, to count losses */
+    uint64_t until_nano;  /* CLOCK_MONOTONIC: end of the time for its tries; 0: not begun */
 };
 
 struct queue {

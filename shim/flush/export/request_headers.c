@@ -61,14 +61,13 @@ uint64_t request_timeout_ms(const struct config *config) {
 }
 
 void request_headers_make(struct request_headers *headers, const struct capture_api *api,
-                          const char *encoding) {
+                          const char *encoding, uint64_t timeout_ms) {
     const bool grpc = api->config->protocol == PROTOCOL_GRPC;
     const bool json = api->config->protocol == PROTOCOL_HTTP_JSON;
     if (grpc) {
         /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is bounded */
         char timeout[32];
-        snprintf(timeout, sizeof timeout, "%llum",
-                 (unsigned long long)request_timeout_ms(api->config));
+        snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)timeout_ms);
         add_header(headers, "Content-Type", "application/grpc");
         /* without this header the server may assume an old proxy */
         add_header(headers, "TE", "trailers");

@@ -5,6 +5,7 @@
 #include "grpc_message.h"
 #include "poisson.h"
 #include "random_seed.h"
+#include "request_headers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,22 @@ static void give_up(struct sender *s, uint64_t more) {
     count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
 }
 
+/* Returns the milliseconds that the next try of the export may take. All tries of an export
+ * together have request_timeout_ms(). */
+static uint64_t try_timeout_ms(const struct sender *s, struct export *export) {
+    const uint64_t now = monotonic_nano();
+    if (export->until_nano <= now)
+        export->until_nano = now + request_timeout_ms(s->api->config) * NANO_PER_MILLI;
+    return (export->until_nano - now + NANO_PER_MILLI - 1) / NANO_PER_MILLI;
+}
+
+/* Ends the export's time if a try after that delay would have less time than the delay: then the
+ * next try begins the export again. */
+static void sender_end_short_time(const struct sender *s, struct export *export, uint64_t delay) {
+    if (s->not_before + delay > export->until_nano)
+        export->until_nano = 0;
+}
+
 static void retry_later(struct sender *s, const struct transport_response *response, bool last) {
     report_away(s, response);
     struct export *const export = s->current;
@@ -223,7 +240,6 @@ static void retry_later(struct sender *s, const struct transport_response *respo
         export_free(export);
         return;
     }
-    count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
     /* draws the pause uniformly between half and all of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
     s->has_retry_after = response->retry_after_nano != 0;
@@ -231,6 +247,8 @@ static void retry_later(struct sender *s, const struct transport_response *respo
         delay = response->retry_after_nano < last_delay_nano ? response->retry_after_nano
                                                              : last_delay_nano;
     s->not_before = monotonic_nano() + delay;
+    sender_end_short_time(s, export, delay);
+    count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
     s->delay_nano = s->delay_nano * 2 < last_delay_nano ? s->delay_nano * 2 : last_delay_nano;
 }
 
@@ -290,7 +308,7 @@ uint64_t sender_step(struct sender *s, bool last) {
         }
         s->current = queue_pop(&s->queue);
         s->slice_nano = first_slice_nano;
-        state = transport_begin(s->transport, s->current);
+        state = transport_begin(s->transport, s->current, try_timeout_ms(s, s->current));
     }
     if (state == TRANSPORT_BUSY)
         state = transport_step(s->transport, &response);
@@ -328,6 +346,7 @@ void sender_pause(struct sender *s) {
             (void)s->api->wait.until(sender_next_poll(s));
         } else {
             transport_cancel(s->transport);
+            s->current->until_nano = 0;
             count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));
             s->current = NULL;
         }

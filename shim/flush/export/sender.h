@@ -2,8 +2,10 @@
  *
  * A transfer that may be retried goes back to the front of the queue. The next try follows after a
  * delay: the delay that the receiver requested, at most a minute, or the sender's own, which
- * doubles each time, with jitter. Each try may take as long as request_timeout_ms(). An export is
- * tried again until it is sent or refused, or until newer exports need its room in the queue. Each
+ * doubles each time, with jitter. All tries of an export together may take as long as
+ * request_timeout_ms(), with the delays between them. An export that is not sent by then stays in
+ * the queue, and is begun again, as a new one, after the delay: until it is sent or refused, or
+ * until newer exports need its room. Each
  * absence of the receiver is logged once, and so is its return. Context: flush.
  */
 #ifndef OTELPROF_SENDER_H
@@ -37,7 +39,7 @@ uint64_t sender_step(struct sender *sender, bool last);
 
 /* Prepares for a change of the program's root: reads the files that later transfers need, and waits
  * for the present transfer. If that transfer takes longer than a tenth of a second, it is
- * cancelled, and the next step starts it again. */
+ * cancelled, and the next step begins the export again. */
 void sender_pause(struct sender *sender);
 
 #endif

@@ -122,7 +122,7 @@ static void set_grpc(struct transport *t) {
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
 }
 
-static void set_options(struct transport *t, const struct export *export) {
+static void set_options(struct transport *t, const struct export *export, uint64_t timeout_ms) {
     const struct config *const config = t->api->config;
     CURL *const easy = t->easy;
     curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
@@ -137,7 +137,7 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers.list);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request_timeout_ms(config));
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transport_take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -184,17 +184,18 @@ static bool is_claimed(struct transport *t) {
     return t->claim != NULL;
 }
 
-static enum transport_state transport_start(struct transport *t, const struct export *export) {
+static enum transport_state transport_start(struct transport *t, const struct export *export,
+                                            uint64_t timeout_ms) {
     if (is_claimed(t))
         return TRANSPORT_CLAIMED;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return TRANSPORT_RETRY;
     enum transport_state state = TRANSPORT_RETRY;
-    request_headers_make(&t->headers, t->api, export->encoding);
+    request_headers_make(&t->headers, t->api, export->encoding, timeout_ms);
     t->multi = curl_multi_init();
     t->easy = curl_easy_init();
     if (t->multi && t->easy) {
-        set_options(t, export);
+        set_options(t, export, timeout_ms);
         if (!set_root(t))
             state = TRANSPORT_CLOSED;
         else if (curl_multi_add_handle(t->multi, t->easy) == CURLM_OK)
@@ -205,14 +206,15 @@ static enum transport_state transport_start(struct transport *t, const struct ex
     return state;
 }
 
-enum transport_state transport_begin(struct transport *t, const struct export *export) {
+enum transport_state transport_begin(struct transport *t, const struct export *export,
+                                     uint64_t timeout_ms) {
     if (!t->api->guard.lock_enter())
         return TRANSPORT_CLOSED;
     t->body_size = 0;
     t->body_total = 0;
     t->grpc = (struct grpc_response){.code = GRPC_UNKNOWN};
     t->error[0] = 0;
-    const enum transport_state state = transport_start(t, export);
+    const enum transport_state state = transport_start(t, export, timeout_ms);
     t->api->guard.lock_leave();
     return state;
 }

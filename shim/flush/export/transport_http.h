@@ -50,10 +50,11 @@ const char *transport_claim(const struct transport *transport);
  * stay allocated. */
 void transport_close(struct transport *transport);
 
-/* Starts sending; with gRPC the bytes are a wrapped message. The caller keeps `export`, which must
- * live until the transfer has ended. Returns TRANSPORT_BUSY if a transfer is under way now,
- * otherwise TRANSPORT_RETRY, TRANSPORT_CLAIMED or TRANSPORT_CLOSED. */
-enum transport_state transport_begin(struct transport *transport, const struct export *export);
+/* Starts sending, for at most `timeout_ms`; with gRPC the bytes are a wrapped message. The caller
+ * keeps `export`, which must live until the transfer has ended. Returns TRANSPORT_BUSY if a
+ * transfer is under way now, otherwise TRANSPORT_RETRY, TRANSPORT_CLAIMED or TRANSPORT_CLOSED. */
+enum transport_state transport_begin(struct transport *transport, const struct export *export,
+                                     uint64_t timeout_ms);
 
 /* Continues the transfer as far as possible without waiting. TRANSPORT_BUSY: the transfer
  * continues. TRANSPORT_CLOSED: nothing was done. Any other state: the transfer has ended, and
