@@ -47,6 +47,19 @@ def test_children_that_end_before_they_have_a_helper_are_exported_by_their_paren
     assert parent.short_child_ns + exported == pytest.approx(used, abs=(2 + len(children)) * START_NS)
 
 
+def test_children_that_find_no_slot_are_counted_as_lost(run, program):
+    """There is room for 32 children between two exports; the kernel's account has the CPU time of all."""
+    slots, more = 32, 12
+    outcome = run([program("short_children"), "leaves", str(slots + more), "60"], env=LIFETIME)
+    parent, children, used = instances_of(outcome)
+    ids = {int(number) for number in outcome.stdout.split()[2:]}
+    exported = {child.pid for child in children}
+    assert len(ids) == slots + more and used >= len(ids) * 60e6
+    assert len(ids & exported) >= slots
+    assert parent.short_child_ns >= len(ids - exported) * 60e6
+    assert parent.dropped.get("short_child", 0) == parent.short_child_ns // 1_000_000_000
+
+
 PYTHON = """
 import os, signal, time
 def child_of_python():
