@@ -18,7 +18,7 @@ class Spans:
                            env={**EVERY, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
         assert self.outcome.returncode == 0, self.outcome.stderr
         self.lasted = {}  # the longest span of each name
-        for name, nano in json.loads(self.outcome.stdout, object_pairs_hook=list):
+        for name, nano in json.loads(self.outcome.stdout):
             self.lasted[name] = max(nano, self.lasted.get(name, 0))
 
     def objects(self, function):

@@ -8,8 +8,8 @@
  *     none     as `long`, without a span
  *     forks    once, and sleeps until its span is long; then its child allocates once in that span
  *              and as `long` in a span of the child's own; then the parent allocates again
- * Prints how long each span lasted from its begin to its end, as an object of {"name":
- * nanoseconds}, and how long the child of `forks` was in its parent's span, as "child".
+ * Prints how long each span lasted from its begin to its end, as a list of ["name", nanoseconds],
+ * and how long the child of `forks` was in its parent's span, as "child".
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
@@ -158,9 +158,10 @@ static bool take(const char *argument, const char *comma) {
             otelprof_span_set(trace_id, span_id);
         steps[i].function();
         otelprof_span_clear();
-        printf("%s\"%s\": %ld", comma, steps[i].name, now_nano() - begun);
+        printf("%s[\"%s\", %ld]", comma, steps[i].name, now_nano() - begun);
         if (*child_lasted)
-            printf(", \"child\": %ld", *child_lasted);
+            printf(", [\"child\", %ld]", *child_lasted);
+        *child_lasted = 0;
         return true;
     }
     return false;
@@ -173,13 +174,13 @@ int main(int argc, char **argv) {
     if (child_lasted == MAP_FAILED)
         return 4;
     setvbuf(stdout, line, _IOFBF, sizeof line);
-    printf("{");
+    printf("[");
     for (int i = 1; i < argc; i++) {
         if (!take(argv[i], i == 1 ? "" : ", "))
             return 2;
         if (!strchr(argv[i], '+') && !otelprof_flush(FLUSH_TIMEOUT_MS))
             return 3;
     }
-    printf("}\n");
+    printf("]\n");
     return 0;
 }
