@@ -1,6 +1,7 @@
 #include "deep_binding.h"
 
 #include "capture.h"
+#include "kernel/wait.h"
 #include "loader_counters.h"
 #include "symbols/loader_state.h"
 #include "symbols/next_symbol.h"
@@ -8,6 +9,8 @@
 
 #include <link.h>
 #include <stddef.h>
+
+enum { LOADER_ROUNDS = 2000 }; /* rounds of wait.h, as in loader_state_visit() */
 
 struct deep_binding deep_binding;
 
@@ -57,6 +60,18 @@ bool deep_binding_expect(void) {
 void deep_binding_bind(void) {
     if (call_binding_bind(&deep_binding.sites, hook_in_place_of))
         sampler_check_signal();
+}
+
+static bool deep_binding_is_done(void *unused) {
+    (void)unused;
+    deep_binding_catch_up();
+    return !atomic_load(&deep_binding.sites.expected);
+}
+
+void deep_binding_bind_before_use(void) {
+    /* a thread that has left makes no call of the profiler's: its filter may kill for it */
+    if (atomic_load(&capture.armed) && !profiler_tls.inside && loader_state_is_known())
+        (void)wait_for_rounds(deep_binding_is_done, NULL, LOADER_ROUNDS);
 }
 
 /* --- reporting --- */

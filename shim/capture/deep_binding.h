@@ -40,6 +40,11 @@ bool deep_binding_expect(void);
 /* Binds the libraries loaded since the last time. Context: calm. */
 void deep_binding_bind(void);
 
+/* Binds the libraries loaded since the last time, before the program calls them. Waits for another
+ * thread that is inside the loader (the helper may be), for a tenth of a second or more at most;
+ * then leaves the work to a later call. Context: calm; the caller has no lock of the profiler's. */
+void deep_binding_bind_before_use(void);
+
 /* Calls deep_binding_bind() if a library was announced and is not bound yet, which is rare. */
 static inline void deep_binding_catch_up(void) {
     if (atomic_load_explicit(&deep_binding.sites.expected, memory_order_relaxed))

@@ -34,6 +34,22 @@ def test_threads_and_memory_of_a_library_bound_past_us_are_profiled(run, program
     assert instance.value_of("deep_allocates", "inuse_space") == 0
 
 
+def test_a_library_is_bound_though_another_thread_was_in_the_loader(run, program, tmp_path):
+    """That thread is in the loader when dlopen() ends, as our helper may be; the library's first thread is profiled."""
+    library = compiled(
+        tmp_path, "libcreates.so",
+        "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "void deep_creates(void *(*in_thread)(void *)) {\n"
+        "    pthread_t id;\n    pthread_create(&id, NULL, in_thread, NULL);\n    pthread_join(id, NULL);\n}\n"
+        "__attribute__((constructor)) static void begin(void) {\n"
+        "    void (*enter)(void);\n    sscanf(getenv(\"ENTER_LOADER\"), \"%p\", (void **)&enter);\n    enter();\n}\n",
+    )
+    outcome = run([program("deep_beside_loader"), library], log_to_stderr=True, env=SETTINGS)
+    assert outcome.returncode == 0, outcome.stderr
+    instance = outcome.instance("deep_beside_loader")
+    assert instance.cpu_of("deep_burns") == pytest.approx(30e6, abs=START_NS), instance.stacks("samples")
+
+
 @pytest.mark.parametrize("how", ["now", "lazy", "dlmopen"])
 @pytest.mark.parametrize("where", ["constructor", "call"])
 def test_it_takes_our_signal_without_harm(run, program, how, where):
