@@ -2,24 +2,29 @@
 
 import contextlib
 import functools
+import json
 import multiprocessing
 import os
 import re
 import resource
 import struct
 import sys
+import traceback
 from multiprocessing import forkserver
+from pathlib import Path
 
 import pytest
 from conftest import as_json, cpu
 from otelprof_lib import cli, page_server, view as view_module
-from otelprof_lib.capture_file import append_message, decoded
+from otelprof_lib.capture_file import MOST_INLINED, append_message, decoded
 from otelprof_lib.message_count import FEW
 from otelprof_lib.receiver import Refused, check_body
 from waiting import TIMEOUT_S
 
 MOST = (1 << 63) - 1
-MEMORY = 1 << 30  # bytes of address space: the files are of a megabyte at most
+MANY = FEW + FEW // 8  # repeats of a message that is too short to be there so often
+MEMORY = 1 << 30  # bytes of address space beyond what the child has: the files are of a megabyte at most
+UNDECODED = 1 << 25  # bytes of the same, for a file of 2 MiB that is refused unread
 CPU_SECONDS = int(TIMEOUT_S)  # which only an endless loop needs
 REFUSED = 2
 COMMANDS = {
@@ -112,6 +117,7 @@ def inside(number, data):
             return key(number, 2) + bytes(parts) + data
 
 
+@functools.cache
 def damaged(message):
     """{name: bytes of a file}; those behind a length have it right."""
     good = cpu(message).bytes()
@@ -127,7 +133,7 @@ def damaged(message):
         "longest_period": changed(message, of_profile(period=MOST)),
         "latest": changed(message, of_profile(time_unix_nano=(1 << 64) - 1)),
         "longest": changed(message, of_profile(duration_nano=(1 << 64) - 1)),
-        "lines": changed(message, of_lines(200_000)),
+        "lines": changed(message, of_lines(MOST_INLINED + 1)),
         "numbers": changed(message, of_numbers),
         "circles": changed(message, of_circles),
     }
@@ -144,12 +150,12 @@ def damaged(message):
         "giant_length": key(2, 2) + b"\xff\xff\xff\xff\x0f",
         "endless_length": key(2, 2) + b"\xff" * 12,
         "deep": inside(2, inside(6, inside(2, deep))),
-        "empty_tables": inside(2, b"".join(inside(number, b"") * 100_000 for number in (1, 2, 3, 4, 6, 7))),
-        "empty_processes": inside(1, b"") * 400_000,
-        "empty_samples": inside(1, inside(2, inside(2, inside(2, b"") * 400_000))),
-        "empty_lines": inside(2, inside(2, inside(3, b"") * 15_000) * 20),
-        "unknown_fields": (key(15, 0) + b"\1") * 400_000,
-        "empties_cut_short": inside(2, inside(1, b"") * 400_000)[:-1],
+        "empty_tables": inside(2, b"".join(inside(number, b"") * (MANY // 6 + 1) for number in (1, 2, 3, 4, 6, 7))),
+        "empty_processes": inside(1, b"") * MANY,
+        "empty_samples": inside(1, inside(2, inside(2, inside(2, b"") * MANY))),
+        "empty_lines": inside(2, inside(2, inside(3, b"") * 15_000) * (MANY // 15_000 + 1)),
+        "unknown_fields": (key(15, 0) + b"\1") * MANY,
+        "empties_cut_short": inside(2, inside(1, b"") * MANY)[:-1],
         **{f"cut_at_{at}": good[:at] for at in (1, 2, 3, len(dictionary), len(good) - len(dictionary), len(good) - 1)},
     }
     files = {name: struct.pack(">I", len(data)) + data for name, data in messages.items()} | {f"bare_{name}": data for name, data in messages.items()}
@@ -169,7 +175,7 @@ def damaged(message):
         "json_nan": b'{"dictionary":{"locationTable":[{"address":NaN}]}}\n',
         "json_id": b'{"dictionary":{"linkTable":[{"traceId":"xyz"}]}}\n',
         "json_deep": b'{"a":' * 100_000,
-        "json_empty": b'{"resourceProfiles":[' + b"{}," * 300_000 + b"{}]}\n",
+        "json_empty": b'{"resourceProfiles":[' + b"{}," * MANY + b"{}]}\n",
         "json_surrogate": b'{"dictionary":{"stringTable":["\\ud800"]}}\n',
         "json_no_utf8": b'{"dictionary":{"stringTable":["\xff"]}}\n',
     }
@@ -184,19 +190,37 @@ def asks_all(server, begin):
     for name in ("data", "all", "lines"):
         with contextlib.suppress(page_server.BadQuestion):  # the file has no such kind
             server.answers[name]({"kind": "cpu", "function": "0"})
+    server.shutdown()
 
 
-def run_command(folder, arguments):
-    """In a child that ends here: the command, with bounds on what it may use."""
-    os.chdir(folder)
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def answer_of(arguments):
+    """(status, what it said) of the command in this process, whose standard streams become files."""
     for number, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, number)
+        os.close(file)
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, encoding="utf-8")
     sys.stderr = sys.__stderr__ = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace")
+    try:
+        status = cli.main(arguments)
+    except BaseException:  # the interpreter would print it, and end with 1
+        status = traceback.print_exc() or 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status, Path("stderr").read_text(errors="replace")
+
+
+def run_commands(folder, commands, memory):
+    """In a child: runs one command after the other, with bounds on what it may use, and writes down what each answered."""
+    os.chdir(folder)
+    memory += resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     view_module.until_ctrl_c = asks_all
-    sys.exit(cli.main(list(arguments)))
+    cli.parser = functools.cache(cli.parser)
+    with open("answers", "w", encoding="utf-8") as answers:
+        for arguments in commands:
+            print(json.dumps(answer_of(arguments)), file=answers, flush=True)
 
 
 @functools.cache
@@ -211,12 +235,15 @@ def forks():
     return context
 
 
-def outcome(folder, arguments):
-    """(status, or -signal; what it said)"""
-    child = forks().Process(target=run_command, args=(folder, arguments))
+def answers_of(folder, commands, memory=MEMORY):
+    """[(status, or -signal; what it said)] of the commands; if the child ended early, its end is the last."""
+    child = forks().Process(target=run_commands, args=(folder, commands, memory))
     child.start()
     child.join()
-    return child.exitcode, (folder / "stderr").read_text(errors="replace")
+    answers = [json.loads(line) for line in (folder / "answers").read_text(encoding="utf-8").splitlines()]
+    if len(answers) < len(commands):
+        answers.append((child.exitcode or "no answer", (folder / "stderr").read_text(errors="replace")))
+    return answers
 
 
 def fault_of(status, said, name):
@@ -232,31 +259,33 @@ def fault_of(status, said, name):
 def test_each_command_answers_or_refuses_a_damaged_file_in_one_line(message, tmp_path, command):
     with open(tmp_path / "good", "wb") as file:
         append_message(file, cpu(message).bytes())
-    faults = []
-    for name, content in damaged(message).items():
+    files = damaged(message)
+    for name, content in files.items():
         (tmp_path / f"{name}.file").write_bytes(content)
-        arguments = [f"{name}.file" if word == "FILE" else word for word in COMMANDS[command]]
-        faults.append(fault_of(*outcome(tmp_path, arguments), f"{name}.file"))
+    commands = [[f"{name}.file" if word == "FILE" else word for word in COMMANDS[command]] for name in files]
+    answers = answers_of(tmp_path, commands)
+    faults = [fault_of(*answer, f"{name}.file") for name, answer in zip(files, answers)]
     assert not any(faults), "\n".join(filter(None, faults))
+    assert len(answers) == len(files)
 
 
 EMPTY = {
-    "processes": inside(1, b"") * (16 << 20),
-    "dictionaries": inside(2, b"") * (16 << 20),
-    "locations": inside(2, inside(2, b"") * (16 << 20)),
-    "names": inside(2, inside(5, b"") * (16 << 20)),
-    "samples": inside(1, inside(2, inside(2, inside(2, b"") * (16 << 20)))),
-    "cut_short": inside(2, inside(2, b"") * (16 << 20))[:-1],
-    "unknown": (key(15, 0) + b"\1") * (16 << 20),
-    "groups": (key(1, 3) + key(1, 4)) * (16 << 20),
+    "processes": lambda many: inside(1, b"") * many,
+    "dictionaries": lambda many: inside(2, b"") * many,
+    "locations": lambda many: inside(2, inside(2, b"") * many),
+    "names": lambda many: inside(2, inside(5, b"") * many),
+    "samples": lambda many: inside(1, inside(2, inside(2, inside(2, b"") * many))),
+    "cut_short": lambda many: inside(2, inside(2, b"") * many)[:-1],
+    "unknown": lambda many: (key(15, 0) + b"\1") * many,
+    "groups": lambda many: (key(1, 3) + key(1, 4)) * many,
 }
 
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_a_file_that_repeats_an_empty_message_is_refused_before_it_is_decoded(tmp_path, name):
-    """32 MiB of them took 1.9 GB."""
-    (tmp_path / "file").write_bytes(EMPTY[name])
-    status, said = outcome(tmp_path, ["top", "file"])
+    """32 MiB of them took 1.9 GB: these 2 MiB would take more than the bound."""
+    (tmp_path / "file").write_bytes(EMPTY[name](1 << 20))
+    ((status, said),) = answers_of(tmp_path, [["top", "file"]], memory=UNDECODED)
     assert status == REFUSED and re.fullmatch("otelprof: file holds no profiles: it (has a message for each|has groups|is cut short).*\n", said), said
 
 
@@ -264,7 +293,7 @@ def test_what_the_receiver_takes_every_reader_takes(message):
     """One message that a reader refuses would take the whole file from its user."""
     headers = {"Content-Type": "application/x-protobuf"}
     assert check_body(cpu(message).bytes(), headers)
-    for data in (EMPTY["processes"][: 4 * FEW], changed(message, of_lines(200_000)).SerializeToString(),
+    for data in (EMPTY["processes"](2 * FEW), changed(message, of_lines(MOST_INLINED + 1)).SerializeToString(),
                  changed(message, of_profile(period=-1)).SerializeToString()):
         with pytest.raises(Refused) as refused:
             check_body(data, headers)
@@ -273,6 +302,6 @@ def test_what_the_receiver_takes_every_reader_takes(message):
 
 def test_very_many_short_samples_are_none_to_refuse(message):
     export = cpu(message)
-    for _ in range(2 * FEW):
-        export.scope.profiles[0].samples.add(stack_index=1, values=[1])
+    sample = type(export.scope.profiles[0].samples[0])(stack_index=1, values=[1]).SerializeToString()
+    export.scope.profiles[0].MergeFromString(inside(2, sample) * (2 * FEW))
     assert len(decoded(export.bytes()).resource_profiles[0].scope_profiles[0].profiles[0].samples) == 2 * FEW + 1
