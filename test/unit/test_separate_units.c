@@ -117,7 +117,7 @@ static void a_part_that_cannot_be_inflated_is_none(void **state) {
 
 /* --- units --- */
 
-enum { UNITS = 60, STEP = 4, LINES = 16 };
+enum { UNITS = 20, STEP = 4, LINES = 16 };
 
 /* Makes many units, linked by `how`; each has a function that another is inlined into. */
 static void make_units(const char *name, const char *how) {

@@ -113,14 +113,19 @@ static size_t used_bytes(void) {
     return info.uordblks + info.hblkhd;
 }
 
-/* Makes five thousand functions of two lines each, in megabytes of compressed debug information. */
+/* Makes twenty functions of two lines each, and one of twenty thousand, in megabytes of compressed
+ * debug information. */
 static void make_packed_file(void) {
-    shell("for i in $(seq 5000); do printf "
+    shell("(for i in $(seq 20); do printf "
           "'volatile int a_variable_of_long_name_%%d;\\n"
           "int f%%d(int a, int b) { int c = a * b + %%d; return c %%%% 7 + "
           "a_variable_of_long_name_%%d; }"
-          "\\n' $i $i $i $i; done > packed.c && "
-          "gcc -O1 -g3 -shared -fPIC -Wl,--compress-debug-sections=zlib -o inflated.so packed.c");
+          "\\n' $i $i $i $i; done; echo 'void lines(void) {'; "
+          "for i in $(seq 20000); do echo 'a_variable_of_long_name_1++;'; done; echo '}'; "
+          "for i in $(seq 30000); do echo \"struct a_long_name_$i { int member_$i[$i]; };\"; done) "
+          "> packed.c && "
+          "gcc -O0 -g -fno-eliminate-unused-debug-types -shared -fPIC "
+          "-Wl,--compress-debug-sections=zlib -o inflated.so packed.c");
 }
 
 static void export_is_over(struct symbolizer *s) {
@@ -138,7 +143,7 @@ static int line_at(struct symbolizer *s, const struct harvest_module *module, ui
 
 static void inflated_sections_are_freed_with_the_export(void **state) {
     (void)state;
-    enum { LITTLE = 512 << 10, INFLATED = 1 << 20 };
+    enum { LITTLE = 512 << 10, INFLATED = 3 << 20 };
     char path[PATH_MAX];
     make_packed_file();
     const struct harvest_module module = module_for("inflated.so", path);
