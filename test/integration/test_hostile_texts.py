@@ -10,9 +10,9 @@ import subprocess
 
 import pytest
 from endpoint import asked  # noqa: F401 # a fixture
+from forked_command import run_commands
 from otelprof_lib.export import FORMATS
 from otelprof_lib.foreign import printable
-from profiled import ROOT
 from test_hostile_names import METRIC, assert_harmless
 from waiting import eventually
 
@@ -47,7 +47,7 @@ def hostile(asked, program, path_of_library, tmp_path):  # noqa: F811
 
 
 def otelprof(*arguments, cwd):
-    done = subprocess.run([ROOT / "scripts" / "otelprof", *arguments], cwd=cwd, capture_output=True, check=False, timeout=60)
+    (done,) = run_commands([arguments], cwd)
     assert done.returncode in (0, 1), done.stderr
     assert_harmless(done.stdout.decode())
     assert_harmless(done.stderr.decode())

@@ -1,21 +1,13 @@
 """Files that no profiler wrote, to each command that reads one: it answers, or refuses the file in one line, within bounds."""
 
-import contextlib
 import functools
-import json
-import multiprocessing
-import os
 import re
 import resource
 import struct
-import sys
-import traceback
-from multiprocessing import forkserver
-from pathlib import Path
 
 import pytest
 from conftest import as_json, cpu
-from otelprof_lib import cli, page_server, view as view_module
+from forked_command import run_commands
 from otelprof_lib.capture_file import MOST_INLINED, append_message, decoded
 from otelprof_lib.message_count import FEW
 from otelprof_lib.receiver import Refused, check_body
@@ -184,66 +176,10 @@ def damaged(message):
 # --- the commands ---
 
 
-def asks_all(server, begin):
-    """In place of a browser and of Ctrl-C: asks for what the page would."""
-    begin()
-    for name in ("data", "all", "lines"):
-        with contextlib.suppress(page_server.BadQuestion):  # the file has no such kind
-            server.answers[name]({"kind": "cpu", "function": "0"})
-    server.shutdown()
-
-
-def answer_of(arguments):
-    """(status, what it said) of the command in this process, whose standard streams become files."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(file, number)
-        os.close(file)
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, encoding="utf-8")
-    sys.stderr = sys.__stderr__ = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace")
-    try:
-        status = cli.main(arguments)
-    except BaseException:  # the interpreter would print it, and end with 1
-        status = traceback.print_exc() or 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return status, Path("stderr").read_text(errors="replace")
-
-
-def run_commands(folder, commands, memory):
-    """In a child: runs one command after the other, with bounds on what it may use, and writes down what each answered."""
-    os.chdir(folder)
-    memory += resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    view_module.until_ctrl_c = asks_all
-    cli.parser = functools.cache(cli.parser)
-    with open("answers", "w", encoding="utf-8") as answers:
-        for arguments in commands:
-            print(json.dumps(answer_of(arguments)), file=answers, flush=True)
-
-
-@functools.cache
-def forks():
-    """Returns what forks a child from a process of one thread, with the command's modules: the start of an interpreter
-    is most of a command. The tests' own process has several threads, which may hold locks as it forks."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    with pytest.MonkeyPatch.context() as patch:  # Python 3.11's server imports what it preloads by its own path
-        patch.setenv("PYTHONPATH", ":".join(sys.path))
-        forkserver.ensure_running()
-    return context
-
-
 def answers_of(folder, commands, memory=MEMORY):
-    """[(status, or -signal; what it said)] of the commands; if the child ended early, its end is the last."""
-    child = forks().Process(target=run_commands, args=(folder, commands, memory))
-    child.start()
-    child.join()
-    answers = [json.loads(line) for line in (folder / "answers").read_text(encoding="utf-8").splitlines()]
-    if len(answers) < len(commands):
-        answers.append((child.exitcode or "no answer", (folder / "stderr").read_text(errors="replace")))
-    return answers
+    """[(status, or -signal; what it said)] of the commands; the last may have ended early."""
+    limits = {resource.RLIMIT_CPU: CPU_SECONDS, resource.RLIMIT_AS: memory}
+    return [(done.returncode, done.stderr.decode(errors="replace")) for done in run_commands(commands, folder, limits)]
 
 
 def fault_of(status, said, name):

@@ -1,10 +1,10 @@
 """Hostile files do no harm: small ones that stand for very much, and names that no program should have."""
 
 import resource
-import subprocess
 
 import pytest
-from captured import OTELPROF, otelprof, succeeds
+from captured import otelprof, succeeds
+from forked_command import run_commands
 from otelprof_lib.capture_file import BadFile, append_message
 from otelprof_lib.shown_data import Shown
 from otelprof_lib import live as live_module
@@ -12,7 +12,7 @@ from otelprof_lib.aggregate import aggregate
 
 PERIOD = 10_000_000
 LONG = 1 << 20  # letters
-MEMORY = 1 << 30  # bytes of address space, which must suffice for a file of a megabyte
+MEMORY = 1 << 30  # bytes of address space beyond the command's own, which must suffice for a file of a megabyte
 REFERENCES = 2000
 
 
@@ -24,8 +24,8 @@ def write(path, *exports):
 
 def with_little_memory(*arguments, cwd):
     """Runs the command; it must succeed, or refuse in one line."""
-    done = subprocess.run([OTELPROF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
+    (done,) = run_commands([arguments], cwd, {resource.RLIMIT_AS: MEMORY})
+    done.stderr = done.stderr.decode()
     assert done.returncode == 0 or (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     return done
 

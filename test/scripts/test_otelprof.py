@@ -9,6 +9,7 @@ import subprocess
 from argparse import Namespace
 
 import pytest
+from captured import OTELPROF, otelprof
 from conftest import BUILD, ROOT, as_json, cpu
 from otelprof_lib.aggregate import Frame, aggregate, by_function
 from otelprof_lib.capture_file import BadFile, append_message, read_messages
@@ -16,8 +17,6 @@ from otelprof_lib.kinds import KINDS, TYPES
 from otelprof_lib.formats import readable
 from otelprof_lib.report import report
 from otelprof_lib.run import Termination, _show, program_name, program_of
-
-OTELPROF = ROOT / "scripts" / "otelprof"
 
 
 # --- files ---
@@ -228,13 +227,6 @@ def test_names_cannot_steer_the_terminal(message):
 
 
 # --- running a program ---
-
-
-def otelprof(*arguments, cwd, **options):
-    return subprocess.run(
-        [OTELPROF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
-        **options,
-    )
 
 
 def burner():

@@ -4,9 +4,13 @@ import ast
 import errno
 import functools
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
+from captured import OTELPROF
+from conftest import cpu
+from forked_command import run_command
 from ports import closed_port, reserved_port
 from waiting import eventually
 
@@ -215,6 +219,18 @@ def test_what_came_before_the_end_counts():
         return 0
 
     assert eventually(lambda: written, "what it wrote", unless=ends) == ["it"]
+
+
+# --- commands in a child ---
+
+
+@pytest.mark.parametrize("words", [["top", "file"], ["top", "file", "--kind", "heap"], ["export", "file", "--format", "otlp-json"],
+                                   ["top", "nowhere"], ["merge"], ["diff", "--help"]], ids=" ".join)
+def test_a_forked_command_answers_as_the_command(message, tmp_path, monkeypatch, words):
+    monkeypatch.setenv("COLUMNS", "60")
+    (tmp_path / "file").write_bytes(cpu(message).bytes())
+    forked, started = run_command(*words, cwd=tmp_path), subprocess.run([OTELPROF, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
 
 
 # --- ports ---
