@@ -190,7 +190,7 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 .PHONY: deps demo demo-links demo-python demo-waits install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
 	scripts/install-deps build test check
-demo: ## install what is missing, build, profile a real compiler
+demo: ## install what is missing, build, profile a C++ program
 	scripts/install-deps build
 	$(MAKE) all
 	scripts/demo
