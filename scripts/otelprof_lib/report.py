@@ -6,6 +6,7 @@ from .formats import function_name, headline, percent, readable, readable_count
 from .labels import NOUNS, SPAN, TRACE, check_name, counted, values_of
 from .languages import hint
 from .locks import lock_table
+from .marks import explained
 from .overview import overview
 from .threads import thread_table
 from .waits import WALL, idle_part, reasons, with_wall
@@ -118,4 +119,4 @@ def report(profiles, rows, kinds=None, group_by=None, is_part=False):
     times = "" if kinds else overview(profiles, rows)
     tables = [_table_of(kind, profile, rows) for kind, profile in shown.items()]
     locks = lock_table(profiles, rows) if not kinds or "lock" in kinds else ""
-    return "\n\n".join(filter(None, (times, *tables, locks, _idle_line(shown), hint(shown), "" if is_part else linked(shown))))
+    return "\n\n".join(filter(None, (times, *tables, locks, _idle_line(shown), explained(shown), hint(shown), "" if is_part else linked(shown))))

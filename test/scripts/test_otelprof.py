@@ -146,7 +146,7 @@ def test_objects_are_shown_beside_bytes(message):
 def test_code_without_a_name_is_one_row_of_its_module(message):
     stacks = {("libz.so.1!", "main"): 1, ("/usr/lib/libz.so.1!", "main"): 2, ("!", "main"): 4, ("[vdso]!", "main"): 5}
     request = message().profile("samples", "count", 10**9, stacks).request
-    rows = {row.split(None, 6)[-1]: row.split()[0] for row in report(aggregate([request]), 9).splitlines()[2:]}
+    rows = {row.split(None, 6)[-1]: row.split()[0] for row in report(aggregate([request]), 9).split("\n\n")[0].splitlines()[2:]}
     assert rows == {"[libz.so.1]": "3.000", "[unknown]": "4.000", "[vdso]": "5.000", "main": "0.000"}
 
 
