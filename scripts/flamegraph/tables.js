@@ -65,6 +65,8 @@ function showFunctions() {
   for (const row of found.slice(0, MOST_FUNCTIONS)) addFunction(body, row);
 }
 
+const FIGURE = /^(-|none|[+-]?[\d.,]+(e-\d+)?( ?[%\w\u00b5]{1,3})?)?$/; // 201, 49.1 ms, +6.4%, 4e-05
+
 // Shows locks, or threads.
 function showOther() {
   const name = shown.table;
@@ -73,12 +75,13 @@ function showOther() {
   if (!name) return;
   const { rows: [titles, ...rows], idle, note } = data.tables[name];
   const [table] = element("other").getElementsByTagName("table");
-  table.tHead.rows[0].replaceChildren(...titles.map(title => make("th", "", title)));
+  const classes = titles.map((_, column) => rows.every(cells => FIGURE.test(cells[column])) ? "figure" : "");
+  table.tHead.rows[0].replaceChildren(...titles.map((title, column) => make("th", classes[column], title)));
   table.tBodies[0].replaceChildren();
   rows.forEach((cells, place) => {
     if (idle && isIdleHidden() && idle.includes(place + 1)) return;
     const row = table.tBodies[0].insertRow();
-    for (const cell of cells) row.insertCell().textContent = cell;
+    row.append(...cells.map((cell, column) => make("td", classes[column], cell)));
   });
   element("note").textContent = note ?? "";
 }

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from pathlib import Path
 
 from .foreign import printable
 from .formats import fixed
@@ -19,6 +20,11 @@ def readable_time(seconds):
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+def file_title(path, parts=1):
+    """Returns a file's name for a page's title: others who are given the page need not see the folder."""
+    return "/".join(Path(path).parts[-parts:])
 
 
 def _name(found):

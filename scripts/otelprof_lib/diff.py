@@ -2,6 +2,7 @@
 
 import math
 
+from .about import file_title
 from .aggregate import aggregate
 from .arguments import positive
 from .capture_file import BadFile
@@ -135,7 +136,10 @@ def diff(options):
     comparison = compare(*sides, 1 + options.least_change / 100, exposures)
     print_table(text(options, sides, comparison, exposures))
     if options.output:
-        title = f"{printable(options.before)} (A) and {printable(options.after)} (B)"
+        names = [file_title(path) for path in (options.before, options.after)]
+        if names[0] == names[1]:
+            names = [file_title(path, 2) for path in (options.before, options.after)]
+        title = "{} (A) and {} (B)".format(*map(printable, names))
         note = "\n".join([*_headline(options, sides, comparison), _verdict(comparison, options.least_change), _visible(comparison)])
         write_difference(
             options.output, title, sides, comparison, exposures, table_rows(comparison, sides, exposures), note

@@ -3,7 +3,7 @@
 import gc
 from concurrent.futures import Future
 
-from .about import About, count_samples
+from .about import About, count_samples, file_title
 from .arguments import port
 from .choice import add_choice, chosen, is_chosen
 from .combined import combined
@@ -40,7 +40,7 @@ def _read(options):
 def _shown(options, message, about, kinds=KINDS, **more):
     profiles, title = chosen(options, [message] if message else [], kinds)
     has_lines = not (options.lines or options.addresses)  # these options change the frames
-    return Shown(options.title or ": ".join(filter(None, (options.file, title))), for_page(profiles, options),
+    return Shown(options.title or ": ".join(filter(None, (file_title(options.file), title))), for_page(profiles, options),
                  message if has_lines else None, about.lines(profiles), options.inside_libc, **more)
 
 

@@ -1,7 +1,7 @@
 """Implements `otelprof top`, `locks`, `threads` and `flamegraph`: shows a file to a reader."""
 
 
-from .about import About
+from .about import About, file_title
 from .arguments import positive
 from .capture_file import BadFile
 from .choice import add_choice, chosen
@@ -57,7 +57,7 @@ def flamegraph(options):
     about = About()
     profiles, title = chosen(options, about.watched(each_once(options.file)))
     shown = for_page(profiles, options)
-    write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), shown, about.lines(profiles))
+    write_page(options.output, options.title or ": ".join(filter(None, (file_title(options.file), title))), shown, about.lines(profiles))
     say(f"flame graph in {options.output}")
     return 0
 

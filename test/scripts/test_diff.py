@@ -321,6 +321,20 @@ def page(browser, tmp_path):
     return browser.open((tmp_path / "d.html").read_text())
 
 
+@pytest.mark.parametrize("before, after, title", [
+    ("one/a.otlp", "one/b.otlp", "a.otlp (A) and b.otlp (B)"),
+    ("one/a.otlp", "two/a.otlp", "one/a.otlp (A) and two/a.otlp (B)"),
+])
+def test_the_title_of_the_page_has_no_more_folders_than_it_needs(tmp_path, before, after, title):
+    """Others who are given the page need not see where the files were."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    write(tmp_path / before, {"hot": 4000})
+    write(tmp_path / after, {"hot": 6000})
+    succeeds("diff", tmp_path / before, tmp_path / after, "-o", "d.html", cwd=tmp_path)
+    assert f"<title>{title}</title>" in (tmp_path / "d.html").read_text()
+
+
 def saturation(colour):
     red, green, blue = (int(part) for part in colour[4:-1].split(", ")[:3])
     return red - blue, max(red, green, blue) - min(red, green, blue)

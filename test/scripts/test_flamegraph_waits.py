@@ -12,6 +12,7 @@ from otelprof_lib.formats import headline
 from otelprof_lib.report import report
 from otelprof_lib.waits import with_wall, without_idle
 from test_flamegraph import CONTRASTS
+from test_page_layout import ON_SCREENS
 
 FILLED = """
 const bare = text => text.replaceAll(' ', '');
@@ -190,6 +191,15 @@ def test_the_page_lists_locks_with_their_holders(opened, profiles, kind):
     opened.find("#other-view").click()
     assert opened.find("#chart").is_displayed() and len(opened.frames()) > 3
     assert opened.problems() == []
+
+
+@ON_SCREENS
+def test_figures_of_a_table_are_on_one_line_and_below_each_other(opened, width, height):
+    opened.resize(width, height)
+    opened.find("#other-view").click()
+    styles = opened.ask("return [...document.querySelector('#other tbody').rows[0].cells].map(cell => getComputedStyle(cell))"
+                        ".map(style => [style.textAlign, style.whiteSpace])")
+    assert styles == [["right", "nowrap"]] * 4 + [["left", "normal"]] * 4
 
 
 def test_the_page_lists_threads(opened):
