@@ -247,8 +247,8 @@ static uint64_t short_child_nano(void) {
 static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
         if (counts[i] && counts[i] != capture.logged_dropped[i])
-            log_debug(capture.log, "%s: %llu so far", drop_reason_name((enum drop_reason)i),
-                      (unsigned long long)counts[i]);
+            log_debug(capture.log, "otelprof.dropped.%s: %llu so far",
+                      drop_reason_name((enum drop_reason)i), (unsigned long long)counts[i]);
         capture.logged_dropped[i] = counts[i];
     }
 }

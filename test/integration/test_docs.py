@@ -261,6 +261,16 @@ def test_troubleshooting_has_a_heading_for_each_message_and_no_other():
     assert headings("Messages at default settings") == {text for _, text in found} - debug | messages_of_settings() | warned
 
 
+RULES = "… is not …; using …"  # each rule is listed below it
+
+
+def test_each_message_has_words_to_search_for():
+    """A heading of values alone, such as `…: …`, is found by nobody."""
+    found = headings("Messages at default settings") | headings("Messages at OTEL_LOG_LEVEL=debug")
+    longest = {heading: max((run.strip(" :;,.()") for run in heading.split("…")), key=len) for heading in found - {RULES}}
+    assert_none([heading for heading, words in longest.items() if len(words) < len("was read")])
+
+
 def test_troubleshooting_lists_each_rule_that_a_setting_can_break():
     source = "".join((ROOT / "common" / name).read_text() for name in ("config.c", "config_kind.c"))
     rules = re.findall(r'"((?:is (?:not|neither|too)|has neither) [^"]+)"', source)

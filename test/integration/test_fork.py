@@ -196,7 +196,7 @@ def test_a_child_never_calls_a_loader_that_another_thread_was_in(run, program):
                   env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug"})
     assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr
     assert "forked while a library was being loaded or unloaded; it is not profiled" in outcome.stderr
-    assert "debug: child: 1 so far" in outcome.stderr
+    assert "debug: otelprof.dropped.child: 1 so far" in outcome.stderr
     assert len(outcome.instances()) == 1
 
 

@@ -100,7 +100,7 @@ def test_a_thread_that_blocks_libcs_signals_too_is_reported(run, program, tmp_pa
     env = EXACT_CPU | AWAITED | {"OTEL_LOG_LEVEL": "debug"}
     outcome = run([program("masked"), "wholly"], PATIENT, cwd=tmp_path, env=env, log_to_stderr=True)
     used = used_of(outcome)
-    assert outcome.stderr.count("debug: signal_blocked: 1 so far") == 1, outcome.stderr
+    assert outcome.stderr.count("debug: otelprof.dropped.signal_blocked: 1 so far") == 1, outcome.stderr
     assert outcome.instance("masked").cpu_of("wholly") == pytest.approx(used, abs=START_NS)
 
 

@@ -105,7 +105,8 @@ static void report_lost(struct file_export *f, int error) {
     const char *const why = failure_reason(error);
     f->away = true;
     if (f->loss_logged) {
-        log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
+        log_debug(f->api->log, "profiles still cannot be written to %s: %s%s", name, it,
+                  why ? why : "unknown error");
         return;
     }
     const enum log_level level = log_level_in_tree(f->api->log, LOG_UNWRITTEN, LOG_WARN);

@@ -152,7 +152,8 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 static void report_away(struct sender *s, const struct transport_response *response) {
     s->api->lifecycle.endpoint_responded(false);
     if (s->away) {
-        log_debug(s->api->log, "%s: %s; trying again", s->receiver, response->message);
+        log_debug(s->api->log, "profiles still cannot be sent to %s: %s; trying again", s->receiver,
+                  response->message);
         return;
     }
     const enum log_level level = send_failure_level(s, LOG_AWAY);
