@@ -277,6 +277,8 @@ def test_troubleshooting_lists_each_rule_that_a_setting_can_break():
     assert len(rules) > 20
     files = "".join((ROOT / name).read_text() for name in HOST_FILES)
     rules += [rule.split("; ")[0] for rule in re.findall(r'"((?:is|has|does|can|cannot|ends) [^"]+)"', files)]
+    (words,) = re.findall(r'#define TYPE_WORDS "(.*)"', source)
+    rules += [f"is not all, nor a list of {words}"]
     assert len(rules) > 35
     text = (ROOT / "docs/troubleshooting.md").read_text()
     assert [rule for rule in rules if rule not in text] == []
