@@ -47,6 +47,7 @@ FLUSH_LIBS      = $(eval FLUSH_LIBS := $$(shell pkg-config --libs $(FLUSH_PACKAG
 
 # Commands are shown with V=1.
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
+quietly = $(if $(V),,@)
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(1)))
 COMMON_SRC  := $(wildcard common/*.c)
@@ -190,22 +191,20 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 .PHONY: deps demo demo-links demo-python demo-waits install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
 	scripts/install-deps build test check
+# NO_INSTALL=1: lists what is missing, and builds and runs nothing.
+define run_demo
+	scripts/install-deps $(2)
+	$(if $(NO_INSTALL),,$(MAKE) --no-print-directory -j$(shell nproc) all)
+	$(if $(NO_INSTALL),,scripts/$(1))
+endef
 demo: ## install what is missing, build, profile a C++ program
-	scripts/install-deps build
-	$(MAKE) all
-	scripts/demo
+	$(call run_demo,demo,build)
 demo-links: ## install what is missing, build, find the code of a slow span
-	scripts/install-deps build links
-	$(MAKE) all
-	scripts/demo-links
+	$(call run_demo,demo-links,build links)
 demo-python: ## install what is missing, build, profile a Python program, from main through Python to C
-	scripts/install-deps build
-	$(MAKE) all
-	scripts/demo-python
+	$(call run_demo,demo-python,build)
 demo-waits: ## install what is missing, build, find what a program waits for that is slow on idle processors
-	scripts/install-deps build
-	$(MAKE) all
-	scripts/demo-waits
+	$(call run_demo,demo-waits,build)
 
 # Running programs have the files of a release mapped: none is ever written again. A release is in a folder of
 # its own, which exists as a whole or not at all; the names that users know are changed by rename(2).
@@ -228,47 +227,49 @@ completed = scripts/otelprof completion $(1) > $(SHARE)/.otelprof.$(RUN) && chmo
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
 # Installs what the command needs beside it into a folder; the second argument is where the parts were built.
 define install_command_files
-	install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph $(1)/host $(1)/lib32
-	install -m 644 $(PROTO_PY:$(BUILD)/%=$(2)/%) $(1)/python
-	install -m 644 scripts/otelprof_lib/*.py $(1)/otelprof_lib
-	install -m 644 scripts/flamegraph/* $(1)/flamegraph
-	install -m 644 common/profile_kinds.def $(1)
-	install -m 755 scripts/host/otelprof-host $(1)/host
-	install -m 644 scripts/host/*.sh scripts/host/otelprof-preload.service scripts/host/otelprof.conf $(1)/host
-	cut -d'"' -f2 $(2)/release.h > $(1)/host/release && chmod 644 $(1)/host/release
-	install -m 755 $(2)/lib32/libotelprof.so $(1)/lib32
+	$(quietly)install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph $(1)/host $(1)/lib32
+	$(quietly)install -m 644 $(PROTO_PY:$(BUILD)/%=$(2)/%) $(1)/python
+	$(quietly)install -m 644 scripts/otelprof_lib/*.py $(1)/otelprof_lib
+	$(quietly)install -m 644 scripts/flamegraph/* $(1)/flamegraph
+	$(quietly)install -m 644 common/profile_kinds.def $(1)
+	$(quietly)install -m 755 scripts/host/otelprof-host $(1)/host
+	$(quietly)install -m 644 scripts/host/*.sh scripts/host/otelprof-preload.service scripts/host/otelprof.conf $(1)/host
+	$(quietly)cut -d'"' -f2 $(2)/release.h > $(1)/host/release && chmod 644 $(1)/host/release
+	$(quietly)install -m 755 $(2)/lib32/libotelprof.so $(1)/lib32
 endef
 install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), beside the releases that are there
-	rm -rf $(STAGE)
-	install -d $(BINDIR) $(DESTDIR)$(PREFIX)/include $(STAGE)
-	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(STAGE)
+	$(quietly)rm -rf $(STAGE)
+	$(quietly)install -d $(BINDIR) $(DESTDIR)$(PREFIX)/include $(STAGE)
+	$(quietly)install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(STAGE)
 	$(call install_command_files,$(STAGE),$(BUILD))
-	flock $(RELEASES) sh -c '($(whole)) || { [ ! -e $(RELEASES)/$(RELEASE) ] || \
+	$(quietly)flock $(RELEASES) sh -c '($(whole)) || { [ ! -e $(RELEASES)/$(RELEASE) ] || \
 	    mv -T $(RELEASES)/$(RELEASE) $(STAGE).damaged; mv -T $(STAGE) $(RELEASES)/$(RELEASE); }'
-	rm -rf $(STAGE) $(STAGE).damaged
-	$(call renamed,$(RELEASE),current)
-	$(call renamed,current/libotelprof.so,libotelprof.so)
-	$(call renamed,libotelprof.so,libotelprof.so.$(ABI))
-	install -m 755 scripts/otelprof $(BINDIR)/.otelprof.$(RUN)
-	sed -i "s|^INSTALLED=.*|INSTALLED='$(FROM_BIN)'|" $(BINDIR)/.otelprof.$(RUN)
-	mv -f $(BINDIR)/.otelprof.$(RUN) $(BINDIR)/otelprof
-	$(call published,shim/otelprof.h,$(DESTDIR)$(PREFIX)/include)
-	install -d $(COMPLETION_DIRS)
-	$(call completed,bash,bash-completion/completions/otelprof)
-	$(call completed,zsh,zsh/site-functions/_otelprof)
-	$(call completed,fish,fish/vendor_completions.d/otelprof.fish)
-	install -d $(MANDIR)/man1 $(MANDIR)/man7
-	$(call published,docs/man/otelprof.1,$(MANDIR)/man1)
-	$(call published,docs/man/libotelprof.7,$(MANDIR)/man7)
+	$(quietly)rm -rf $(STAGE) $(STAGE).damaged
+	$(quietly)$(call renamed,$(RELEASE),current)
+	$(quietly)$(call renamed,current/libotelprof.so,libotelprof.so)
+	$(quietly)$(call renamed,libotelprof.so,libotelprof.so.$(ABI))
+	$(quietly)install -m 755 scripts/otelprof $(BINDIR)/.otelprof.$(RUN)
+	$(quietly)sed -i "s|^INSTALLED=.*|INSTALLED='$(FROM_BIN)'|" $(BINDIR)/.otelprof.$(RUN)
+	$(quietly)mv -f $(BINDIR)/.otelprof.$(RUN) $(BINDIR)/otelprof
+	$(quietly)$(call published,shim/otelprof.h,$(DESTDIR)$(PREFIX)/include)
+	$(quietly)install -d $(COMPLETION_DIRS)
+	$(quietly)$(call completed,bash,bash-completion/completions/otelprof)
+	$(quietly)$(call completed,zsh,zsh/site-functions/_otelprof)
+	$(quietly)$(call completed,fish,fish/vendor_completions.d/otelprof.fish)
+	$(quietly)install -d $(MANDIR)/man1 $(MANDIR)/man7
+	$(quietly)$(call published,docs/man/otelprof.1,$(MANDIR)/man1)
+	$(quietly)$(call published,docs/man/libotelprof.7,$(MANDIR)/man7)
+	$(call say,INSTALL,$(RELEASES)/libotelprof.so)
+	$(call say,INSTALL,$(BINDIR)/otelprof)
 # Succeeds if this host loads files of the releases, now by the links of `otelprof host`, or at the next boot.
 is_enabled = readlink -f /run/opentelemetry/otelprof/lib*/libotelprof-flush.so /run/opentelemetry/otelprof/lib*/*/libotelprof-flush.so | \
     cat - /etc/systemd/system/otelprof-preload.service 2>/dev/null | grep -qF "$$(realpath -m $(RELEASES))/"
 uninstall: ## remove what install put there; disables the host first if it is enabled with it
-	$(if $(DESTDIR),,! $(is_enabled) || $(BINDIR)/otelprof host disable)
-	rm -rf $(RELEASES)
-	rm -f $(BINDIR)/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
-	rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7
-	rm -f $(SHARE)/bash-completion/completions/otelprof $(SHARE)/zsh/site-functions/_otelprof $(SHARE)/fish/vendor_completions.d/otelprof.fish
+	$(quietly)$(if $(DESTDIR),,! $(is_enabled) || $(BINDIR)/otelprof host disable)
+	$(quietly)rm -rf $(RELEASES)
+	$(quietly)rm -f $(BINDIR)/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
+	$(quietly)rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7
+	$(quietly)rm -f $(SHARE)/bash-completion/completions/otelprof $(SHARE)/zsh/site-functions/_otelprof $(SHARE)/fish/vendor_completions.d/otelprof.fish
 
 include test/Makefile
 include scripts/bundle/bundle.mk

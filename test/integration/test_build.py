@@ -92,6 +92,21 @@ def test_deps_and_test_install_their_packages(tmp_path):
     assert make("-n", "test-all", build=tmp_path)[0] == "scripts/install-deps build test test-all"
 
 
+@pytest.mark.parametrize("demo", ["demo", "demo-links", "demo-python", "demo-waits"])
+def test_a_demo_only_lists_packages_if_nothing_may_be_installed(demo, tmp_path):
+    lines = make("-n", "NO_INSTALL=1", demo, build=tmp_path)
+    assert len(lines) == 1 and lines[0].startswith("scripts/install-deps build")
+    assert make("-n", demo, build=tmp_path)[-1] == f"scripts/{demo}"
+
+
+def test_a_quick_run_that_lacks_something_names_the_command_that_installs_it(tmp_path):
+    (line,) = [line for line in make("-n", "quick", build=tmp_path) if "install-deps" in line]
+    assert line.startswith("make ") and "NO_INSTALL=1 scripts/install-deps build test" in line and "make deps" in line
+    done = subprocess.run([ROOT / "scripts" / "install-deps", "build"], env={"PATH": "/usr/bin:/bin", "NO_INSTALL": "1"},
+                          capture_output=True, text=True, check=True)
+    assert re.search("^install-deps: (missing packages: .*\ninstall-deps: nothing is installed|no package is missing)", done.stdout)
+
+
 def test_continuous_integration_runs_every_tier(tmp_path):
     """CI runs README's command first; both commands together run what test/run runs by itself."""
     assert re.findall(r"^make (\S+)", (ROOT / ".ci/run").read_text(), re.M) == ["test", "test-rest"]
@@ -109,7 +124,9 @@ def test_the_deterministic_tests_need_no_other_language_nor_network(tmp_path):
 def test_the_folder_of_libraries_is_a_setting(tmp_path):
     """The command finds the libraries that were installed there."""
     folders = [f"DESTDIR={tmp_path}", "PREFIX=/usr", "LIBDIR=/usr/lib/x86_64-linux-gnu"]
-    make("install", *folders)
+    make("all")
+    lines = make("install", *folders)
+    assert [line.split()[0] for line in lines] == ["INSTALL"] * 2, lines
     assert (tmp_path / "usr/lib/x86_64-linux-gnu/otelprof/libotelprof.so").exists()
     assert not (tmp_path / "usr/lib/otelprof").exists()
     done = subprocess.run([tmp_path / "usr/bin/otelprof", "run", "--output", tmp_path / "out", "--", "/bin/true"],
