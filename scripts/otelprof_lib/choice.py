@@ -18,7 +18,7 @@ def add_language(sub):
 def add_choice(sub, by_function=True, has_file=True):
     """Adds the file to show, and the options that select its parts."""
     if has_file:
-        sub.add_argument("file")
+        sub.add_argument("file", help="a file of profiles: of run, receive, record, the exporter otlp_file or the Collector")
     sub.add_argument("--span", type=id_label(SPAN), metavar="ID", help="only this span: its id, or 4 or more of its first digits")
     sub.add_argument("--trace", type=id_label(TRACE), metavar="ID", help="only this trace, with all its spans")
     sub.add_argument("--label", type=label, action="append", default=[], metavar="NAME=VALUE",

@@ -274,4 +274,4 @@ def completion(options, parser):
 
 
 def add_arguments(sub):
-    sub.add_argument("shell", choices=SHELLS)
+    sub.add_argument("shell", choices=SHELLS, help="the shell to print the completion for")

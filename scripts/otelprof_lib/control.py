@@ -143,7 +143,7 @@ def ctl(options):
 
 def add_ctl(sub):
     sub.usage = "%(prog)s [-h] PID status|on|off|flush\n       %(prog)s [-h] PID set NAME=VALUE ..."
-    sub.add_argument("pid", type=int, metavar="PID")
+    sub.add_argument("pid", type=int, metavar="PID", help="a process of `otelprof ps`")
     sub.add_argument("what", choices=WHAT, metavar="|".join(WHAT), help="status: settings in force, own cost, what was dropped; on, off: "
                      "sampling; flush: an export now; set: other settings")
     sub.add_argument("values", nargs="*", default=[], type=_setting, metavar="NAME=VALUE",
@@ -225,7 +225,7 @@ def record(options):
 
 
 def add_record(sub):
-    sub.add_argument("pid", type=int, metavar="PID")
+    sub.add_argument("pid", type=int, metavar="PID", help="a process of `otelprof ps`")
     sub.add_argument("--seconds", type=seconds, default=30, metavar="N", help="30 if it is not said; an hour at most")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="what `otelprof top` and the others read; -: standard output")
     sub.add_argument("--frequency", type=positive, metavar="HZ", help="of CPU samples, for that time")

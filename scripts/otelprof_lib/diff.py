@@ -175,5 +175,5 @@ def add_arguments(sub):
         metavar="PERCENT",
         help=f"a function that changed by less is as it was (default {LEAST_CHANGE})",
     )
-    sub.add_argument("-n", "--rows", type=positive, default=20)
+    sub.add_argument("-n", "--rows", type=positive, default=20, help="rows of the table (default 20)")
     sub.add_argument("-o", "--output", metavar="HTML", help="write a differential flame graph as well")

@@ -141,6 +141,6 @@ def export(options):
 
 def add_arguments(sub):
     add_choice(sub)
-    sub.add_argument("--format", choices=tuple(FORMATS), required=True)
+    sub.add_argument("--format", choices=tuple(FORMATS), required=True, help="what to write")
     sub.add_argument("-o", "--output", metavar="FILE", help="where to write (default: standard output)")
     sub.add_argument("--kind", choices=(*KINDS, WALL), help="of speedscope and otlp-json all by default, otherwise cpu")

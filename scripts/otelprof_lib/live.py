@@ -193,4 +193,5 @@ def add_arguments(sub):
     sub.add_argument("--frequency", type=positive, help="of a program started here: CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="likewise: mean bytes between two sampled allocations")
     sub.add_argument("--types", type=types, help=f"likewise: {ALL}, or any of {','.join(TYPES)}")
-    sub.add_argument("who", nargs="?", metavar="PID | URL | -- PROGRAM [ARG ...]")
+    sub.add_argument("who", nargs="?", metavar="PID | URL | -- PROGRAM [ARG ...]",
+                     help="a process of `otelprof ps`, the address where one listens, or a program to start")

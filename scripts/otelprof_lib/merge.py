@@ -21,5 +21,5 @@ def merge(options):
 
 
 def add_arguments(sub):
-    sub.add_argument("files", nargs="+", metavar="FILE")
+    sub.add_argument("files", nargs="+", metavar="FILE", help="files of profiles, in any order")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="one export with the sums of each process")

@@ -221,6 +221,6 @@ def pprof(options):
 
 
 def add_arguments(sub):
-    sub.add_argument("file")
+    sub.add_argument("file", help="a file of profiles: of run, receive, record, the exporter otlp_file or the Collector")
     sub.add_argument("-o", "--output", metavar="FILE", help="the profile, behind gzip (default KIND.pb.gz)")
     sub.add_argument("--kind", choices=tuple(KINDS), default="cpu", help="what to write (default cpu)")

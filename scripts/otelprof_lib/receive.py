@@ -39,6 +39,7 @@ def receive(options):
 
 
 def add_arguments(sub):
-    sub.add_argument("--listen", default="127.0.0.1:4318", metavar="HOST:PORT")
-    sub.add_argument("-o", "--output", default="otelprof.otlp")
+    sub.add_argument("--listen", default="127.0.0.1:4318", metavar="HOST:PORT",
+                     help="where programs send profiles to (default 127.0.0.1:4318: this machine's alone)")
+    sub.add_argument("-o", "--output", default="otelprof.otlp", help="file for the profiles (default otelprof.otlp)")
     sub.add_argument("--count", type=positive, help="stop after so many exports")

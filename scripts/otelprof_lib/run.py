@@ -314,4 +314,4 @@ def add_arguments(sub):
     add_language(sub)
     sub.add_argument("--types", type=types, help=f"{ALL}, or any of {','.join(TYPES)}")
     sub.add_argument("--quiet", action="store_true", help="no tables")
-    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARG ...]")
+    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARG ...]", help="the program to profile, with its arguments")

@@ -96,4 +96,4 @@ def add_server(sub):
 def add_arguments(sub):
     add_choice(sub)
     add_server(sub)
-    sub.add_argument("--title")
+    sub.add_argument("--title", help="of the page; the file's name if it is not said")

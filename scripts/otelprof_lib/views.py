@@ -64,13 +64,13 @@ def flamegraph(options):
 
 def add_top(sub):
     add_choice(sub)
-    sub.add_argument("-n", "--rows", type=positive, default=20)
-    sub.add_argument("--kind", choices=(*KINDS, WALL))
+    sub.add_argument("-n", "--rows", type=positive, default=20, help="rows of each table (default 20)")
+    sub.add_argument("--kind", choices=(*KINDS, WALL), help="only this kind of profile")
 
 
 def add_locks(sub):
     add_choice(sub, by_function=False)
-    sub.add_argument("-n", "--rows", type=positive, default=20)
+    sub.add_argument("-n", "--rows", type=positive, default=20, help="locks at most (default 20)")
 
 
 def add_threads(sub):
@@ -79,5 +79,5 @@ def add_threads(sub):
 
 def add_flamegraph(sub):
     add_choice(sub)
-    sub.add_argument("-o", "--output", required=True, metavar="HTML")
-    sub.add_argument("--title")
+    sub.add_argument("-o", "--output", required=True, metavar="HTML", help="file for the page")
+    sub.add_argument("--title", help="of the page; the file's name if it is not said")

@@ -1,5 +1,6 @@
 """`otelprof completion`: real shells complete what the commands really accept."""
 
+import argparse
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import pytest
 from captured import OTELPROF, succeeds
 from conftest import BUILD, ROOT
 from otelprof_lib import answering
-from otelprof_lib.cli import COMMANDS
+from otelprof_lib.cli import COMMANDS, parser
 from otelprof_lib.control import WHAT
 from otelprof_lib.kinds import KINDS
 from otelprof_lib.lists import entries
@@ -87,6 +88,12 @@ def test_commands_are_completed(complete, shell):
     every, one = complete(shell, "otelprof ", "otelprof fl")
     assert set(every) >= {command.name for command in COMMANDS}
     assert set(one) == {"flamegraph"}
+
+
+def test_each_argument_of_each_command_has_a_help():
+    (commands,) = (it for it in parser()._actions if isinstance(it, argparse._SubParsersAction))
+    assert len(commands.choices) > 12
+    assert [(name, it.dest) for name, sub in commands.choices.items() for it in sub._actions if not it.help] == []
 
 
 def test_options_of_each_command_are_those_of_its_help(complete, tmp_path):
