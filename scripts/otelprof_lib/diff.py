@@ -11,6 +11,7 @@ from .difference_page import write_difference
 from .foreign import printable, say
 from .formats import fixed, function_name, readable, readable_count
 from .kinds import KINDS, missing
+from .labels import counted
 from .names import print_table
 from .repeats import each_once
 from .same_modules import with_modules_of
@@ -87,8 +88,8 @@ def table_rows(comparison, sides, exposures):
     return rows
 
 
-def _headline(options, sides, comparison):
-    for letter, path, profile, samples in zip("AB", (options.before, options.after), sides, comparison.samples):
+def _headline(names, sides, comparison):
+    for letter, path, profile, samples in zip("AB", names, sides, comparison.samples):
         count = readable_count(round(samples))
         yield f"{letter}: {readable(profile.unit, profile.total)} in about {count} samples, {printable(path)}"
 
@@ -109,6 +110,12 @@ def _verdict(comparison, least):
     return f"no change: none of {others} functions differs by more than chance and {least:g} %"
 
 
+def _outcome(comparison, least):
+    """Returns what the comparison found, as a line for the page."""
+    changed = len({change.frame for change in comparison.changes})
+    return f"{counted(changed, 'function')} changed by more than chance and {least:g} %" if changed else _verdict(comparison, least)
+
+
 def _scale(options, exposures):
     if exposures == (1, 1):
         return "as they are"
@@ -116,7 +123,7 @@ def _scale(options, exposures):
 
 
 def text(options, sides, comparison, exposures):
-    lines = [*_headline(options, sides, comparison), ""]
+    lines = [*_headline((options.before, options.after), sides, comparison), ""]
     if comparison.changes:
         titles, *rows = table_rows(comparison, sides, exposures)
         lines.append(f"{sides[0].title}, {_scale(options, exposures)}")
@@ -140,9 +147,10 @@ def diff(options):
         if names[0] == names[1]:
             names = [file_title(path, 2) for path in (options.before, options.after)]
         title = "{} (A) and {} (B)".format(*map(printable, names))
-        note = "\n".join([*_headline(options, sides, comparison), _verdict(comparison, options.least_change), _visible(comparison)])
+        found = _outcome(comparison, options.least_change)
+        note = "\n".join([*_headline(names, sides, comparison), _verdict(comparison, options.least_change), _visible(comparison)])
         write_difference(
-            options.output, title, sides, comparison, exposures, table_rows(comparison, sides, exposures), note
+            options.output, title, sides, comparison, exposures, table_rows(comparison, sides, exposures), note, found
         )
         say(f"flame graph in {options.output}")
     return 0

@@ -66,12 +66,13 @@ def _changes(tree, sides, scales, changes):
     return {"changes": {"before": before, "after": after, "gain": [there - here for here, there in zip(*changed)]}}
 
 
-def write_difference(path, title, sides, comparison, exposures, rows, note):
-    """Writes the page. `rows`: the table of the changes; `note`: the text above it."""
+def write_difference(path, title, sides, comparison, exposures, rows, note, found):
+    """Writes the page. `rows`: the table of the changes; `note`: the text above it; `found`: the outcome, in a line."""
     scales = _scales(sides, exposures)
     tables = {"changes": {"rows": rows, "note": note, "of": [KIND]}}
     data = page_data(
-        title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, comparison.changes)
+        title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, comparison.changes),
+        about={"text": found, "more": note},
     )
     data["profiles"][0]["headline"] = f"{sides[0].title}, the middle of A and B"
     data["profiles"][0]["scale"] = scales[1]  # B's figures are multiplied by it in the page's columns

@@ -369,6 +369,20 @@ def test_the_page_has_the_own_seconds_of_b(browser, tmp_path):
         assert not page.find(control).is_displayed(), "columns of a difference are of the whole tree"
 
 
+@pytest.mark.parametrize("width, height", [(1280, 800), (1920, 1080), (390, 844)])
+def test_the_page_begins_with_the_outcome(page, browser, tmp_path, width, height):
+    page.resize(width, height)
+    assert page.text("#about") == "2 functions changed by more than chance and 5 %"
+    hint = page.find("#hint")
+    assert "Red: more in B" in hint.text
+    assert page.ask("return arguments[0].scrollWidth <= arguments[0].clientWidth && arguments[0].scrollHeight <= arguments[0].clientHeight + 1",
+                    hint) or width < 1000
+    write(tmp_path / "c", {"hot": 4010, "cold": 3000, "same": 3000, "gone": 500})
+    succeeds("diff", "a", "c", "-o", "none.html", cwd=tmp_path)
+    assert browser.open((tmp_path / "none.html").read_text()).text("#about").startswith("no change: none of ")
+    assert str(tmp_path) not in (tmp_path / "none.html").read_text()
+
+
 def test_the_page_lists_the_changes_and_finds_them(page):
     page.find("#other-view").click()
     rows = page.ask("return [...document.querySelector('#other tbody').rows].map(row => row.lastChild.textContent)")
