@@ -30,7 +30,7 @@ show_kill_switches() {
     for switch in $CONFIGURATION/disabled $RUN/disabled; do
         ! is_there "$switch" || switches="$switches $switch"
     done
-    show "kill switch:${switches:- none}"
+    show "kill switch:${switches:- none}${switches:+: nothing is profiled}"
 }
 
 # Removes the blanks at the ends of $text.

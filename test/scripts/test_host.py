@@ -165,7 +165,7 @@ def test_a_kill_switch_that_is_a_link_to_nowhere_is_one_as_well(machine, switch)
     machine.path(switch).mkdir(parents=True)
     machine.path(f"{switch}/disabled").symlink_to("nowhere")
     assert_refused(machine, f"{switch}/disabled exists")
-    assert f"kill switch: {switch}/disabled\n" in machine.host("status").stdout
+    assert f"kill switch: {switch}/disabled: nothing is profiled\n" in machine.host("status").stdout
 
 
 def test_a_file_whose_bytes_no_shell_can_keep_is_refused(machine):

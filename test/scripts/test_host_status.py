@@ -17,7 +17,7 @@ def test_status_shows_the_settings_in_force(machine):
     done = machine.host("status")
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and done.stderr == ""
-    for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled", f"configuration: {CONFIGURATION}/otelprof.conf",
+    for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled: nothing is profiled", f"configuration: {CONFIGURATION}/otelprof.conf",
                  f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong, two",
                  f"configuration: {CONFIGURATION}/conf.d/20.conf is refused: it may be written by others than root (mode 666)",
                  f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard: on"):
