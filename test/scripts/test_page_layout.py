@@ -41,6 +41,21 @@ def test_the_graph_comes_first(browser, message, width, height, scheme):
 
 
 @ON_SCREENS
+@IN_SCHEMES
+def test_the_state_of_a_program_that_is_followed_has_room(browser, message, width, height, scheme):
+    browser.prefer(scheme)
+    browser.resize(width, height)
+    browser.open(page("a shop", wall(message), about=ABOUT))
+    browser.ask("element('live').hidden = false; element('state').className = 'running';"
+                "element('state').textContent = 'running, followed for 1,016.4 s, last export 10.6 s ago'")
+    assert browser.ask("return document.documentElement.scrollWidth") <= width
+    assert browser.ask(BOX, "#chart")[1] <= SCREENS[width, height]
+    for selector in ("#state", "#pause", "#scheme", "#keys"):
+        at = browser.ask(BOX, selector)
+        assert browser.find(selector).is_displayed() and at[0] >= 0 and at[2] <= width and at[3] <= SCREENS[width, height], selector
+
+
+@ON_SCREENS
 def test_above_the_graph_are_two_rows_of_controls(opened, width, height):
     """A telephone has three: the search has one of its own."""
     tops = opened.ask("return [...document.querySelectorAll('#profiles > *, #tools input, #tools button')]"
