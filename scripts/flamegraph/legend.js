@@ -8,6 +8,7 @@ function press(button, matches, sum) {
   search();
   button.setAttribute("aria-pressed", isPressed);
   if (isPressed) highlight(matches, sum);
+  element("more-details").textContent = isPressed ? button.title : "";
 }
 
 function addToLegend(className, text, title, matches, sum) {

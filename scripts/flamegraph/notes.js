@@ -6,15 +6,14 @@ const NOTES = new Map(Object.entries({
   "[unknown]": "an address in no file that the process had loaded",
   "[vdso]": "code of the kernel in the process: the clock, mostly",
   "[libotelprof]": "the profiler's own work in this process",
-  "not seen": "waits that began and ended between two looks at the thread: too short to be distinguished",
-  "idle": "waiting for work, and hardly doing anything else",
 }));
 const NO_LANGUAGE = /^\[no (.+)\]$/;
 
 // Returns what a frame that is no function stands for; "" for a function.
 function noteOf(frame) {
   const [name, module] = data.frames[frame];
-  if (NOTES.has(name) && (name.startsWith("[") || data.modules[module] === name || shown?.states?.[frame] === name)) return NOTES.get(name);
+  if (shown?.states?.[frame] === name) return meaningOf(name);
+  if (NOTES.has(name)) return NOTES.get(name);
   const without = NO_LANGUAGE.exec(name);
   if (without) return "stacks without a function of " + without[1] + ": threads of libraries, or the start and the end of the process";
   if (!isNameless(frame)) return "";

@@ -11,6 +11,33 @@ const FAMILIES = {
   idle: [IDLE], unknown: ["not seen"],
 };
 const COLOURED = new Set(Object.values(FAMILIES).flat());
+// What a thread waits for, by the word of a wait: as common/wait_kinds.def has it.
+const WAITED_FOR = {
+  word: "meaning",
+  lock: "a mutex, a read-write lock",
+  cond: "a condition variable",
+  sem: "a semaphore, or a barrier",
+  futex: "a futex that the program waits for by itself: locks and channels of Rust, Go and C++20",
+  sleep: "time, or a signal",
+  poll: "any of several descriptors",
+  net: "a socket: data, a connection, room to send",
+  accept: "a client",
+  io: "a file, a pipe, or another descriptor",
+  sync: "data that goes to the disk",
+  file_lock: "the lock of a file",
+  process: "the end of a child process",
+  thread: "the end of a thread",
+  queue: "a message, or a semaphore of System V",
+  memory: "a page of memory: a page fault",
+  stopped: "nothing: the whole process was stopped (SIGSTOP, a frozen control group, a paused virtual machine)",
+  other: "another system call",
+};
+const MEANINGS = {
+  [ON_CPU]: "time in which a processor ran the threads",
+  "run queue": "ready, and no processor was free",
+  [IDLE]: "waiting for work, and hardly doing anything else",
+  "not seen": "waits that began and ended between two polls of the thread: too short to be distinguished",
+};
 const WAITS = ""; // all other words, the most first
 const ORDER = [ON_CPU, "run queue", WAITS, "not seen", IDLE];
 const MOST_DESCRIBED = 4; // states of a frame
@@ -35,6 +62,10 @@ function divide(profile) {
       profile.parts[parent * width + column] += profile.parts[node * width + column];
     }
   }
+}
+
+function meaningOf(word) {
+  return MEANINGS[word] ?? "waiting for " + (Object.hasOwn(WAITED_FOR, word) ? WAITED_FOR[word] : word);
 }
 
 // Returns [word, value] of each state that a node has.
@@ -63,9 +94,6 @@ function showStates() {
   for (const [word, value] of statesOf(0)) {
     const isOfCpu = word === ON_CPU;
     const matches = node => (shown.states[shown.frames[node]] ?? ON_CPU) === word && (!isOfCpu || shown.own[node] > 0);
-    const title = isOfCpu ? "time in which a processor ran the threads" : word === "run queue" ? "ready, and no processor was free" :
-      word === IDLE ? "waiting for work, and hardly doing anything else" :
-      word === "not seen" ? "waits that began and ended between two looks" : "waiting: " + word;
-    addToLegend("colour", share(value) + " " + word, title, matches, value).style.background = fill(word);
+    addToLegend("colour", share(value) + " " + word, meaningOf(word), matches, value).style.background = fill(word);
   }
 }

@@ -71,6 +71,27 @@ def test_other_profiles_keep_the_colours_of_their_modules(opened):
     assert not opened.find("#of-states").is_displayed()
 
 
+WAIT_KINDS = dict(re.findall(r'WAIT_KIND\(\w+, "(\w+)", \w+, "(.*)"\)', (ROOT / "common/wait_kinds.def").read_text()))
+
+
+@ON_SCREENS
+def test_each_state_explains_itself_in_the_legend_and_in_the_graph(opened, width, height):
+    opened.resize(width, height)
+    assert len(WAIT_KINDS) > 15
+    for word, meaning in WAIT_KINDS.items():
+        assert opened.ask("return meaningOf(arguments[0])", word) == "waiting for " + meaning.replace("`", "")
+    for word, meaning in (("net", "waiting for a socket"), ("idle", "waiting for work")):
+        button = next(it for it in opened.driver.find_elements("css selector", "#legend button") if it.text.endswith(word))
+        assert button.get_attribute("title").startswith(meaning)
+        button.click()
+        assert opened.text("#more-details").startswith(meaning), "a finger has no tooltip"
+        button.click()
+        assert opened.ask("return element('more-details').textContent") == ""
+        opened.ask("const node = [...shown.frames].findIndex(frame => shown.states[frame] === arguments[0]); tell(node); "
+                   "showTip({clientX: 9, clientY: 99}, node)", word)
+        assert meaning in opened.text("#more-details") and meaning in opened.text("#tip")
+
+
 def test_a_state_of_the_legend_is_found(opened):
     for word, found in (("on CPU", "5.000 s, 8.2%"), ("lock", "9.000 s, 14.8%"), ("idle", "40.000 s, 65.6%")):
         button = next(it for it in opened.driver.find_elements("css selector", "#legend button") if it.text.endswith(word))
