@@ -71,7 +71,7 @@ struct config {
     uint64_t max_samples;
     uint64_t max_profile_bytes; /* size of a request before compression */
     enum symbols symbols;
-    const char *exclude; /* list of globs: process/eligibility/choice.h */
+    const char *exclude; /* list of globs: process/eligibility/process_filter.h */
     const char *include;
     const char *redact; /* list of globs: encode/redact.h */
     uint64_t min_lifetime_ms;

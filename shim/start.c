@@ -20,11 +20,11 @@
 #include "log_file.h"
 #include "origin.h"
 #include "process/crash_guard.h"
-#include "process/eligibility/choice.h"
 #include "process/eligibility/environment_rule.h"
 #include "process/eligibility/host_files.h"
 #include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
+#include "process/eligibility/process_filter.h"
 #include "process/helper.h"
 #include "process/lifecycle.h"
 #include "process_tree.h"
@@ -228,14 +228,14 @@ static bool is_enabled(void) {
     return !start.config.disabled && config_has_receiver(&start.config) && start.config.types != 0;
 }
 
-static void report_choice(enum choice choice, const char *name) {
+static void report_not_profiled(enum filter_result result, const char *name) {
     const struct log *const log = log_to_write();
-    if (choice == CHOICE_NOT_INCLUDED)
+    if (result == PROCESS_NOT_INCLUDED)
         log_debug(log,
                   "%s is left alone: libotelprof.so is loaded host-wide, and "
                   "OTEL_PROFILER_INCLUDE does not name it",
                   name);
-    else if (choice == CHOICE_NEVER)
+    else if (result == PROCESS_NEVER_PROFILED)
         log_debug(log, "%s is one of the programs that are never profiled host-wide", name);
     else if (start.source == PRELOAD_HOST)
         log_debug(log, "%s is excluded by OTEL_PROFILER_EXCLUDE", name);
@@ -243,45 +243,45 @@ static void report_choice(enum choice choice, const char *name) {
         log_debug(log,
                   "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
                   "OTEL_PROFILER_INCLUDE names it",
-                  name, choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+                  name, result == PROCESS_EXCLUDED_BY_DEFAULT ? "'s default" : "");
 }
 
-static enum choice start_choose(void) {
+static enum filter_result start_filter(void) {
     char path[PATH_MAX];
     struct program program;
     const char *const include = start.config.include;
     const char *const exclude = start.config.exclude;
-    const enum choice choice =
+    const enum filter_result result =
         start.source == PRELOAD_HOST
-            ? choice_host_wide(include, exclude, &program, path, sizeof path)
-            : choice_of_this_process(include, exclude, &program, path, sizeof path);
-    if (choice != CHOICE_PROFILED && start.config.log_level >= LOG_DEBUG)
-        report_choice(choice, program.file[0] ? program.file : program.started_by);
-    return choice;
+            ? process_filter_this_process_host_wide(include, exclude, &program, path, sizeof path)
+            : process_filter_this_process(include, exclude, &program, path, sizeof path);
+    if (result != PROCESS_PROFILED && start.config.log_level >= LOG_DEBUG)
+        report_not_profiled(result, program.file[0] ? program.file : program.started_by);
+    return result;
 }
 
 /* Returns true for a process that is excluded before any configuration file is read: a command of
  * the system for which the environment has none of three variables. Such commands are most
  * processes of a machine, and host-wide no file can include them. */
 static bool is_left_to_itself(const char *const *environment) {
-    return choice_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
+    return process_filter_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
            !environment_has(environment, "OTEL_PROFILER_EXCLUDE") &&
            !environment_has(environment, "OTEL_LOG_LEVEL");
 }
 
-static enum choice start_decide(const char *const *environment, char *const *arguments) {
+static enum filter_result start_decide(const char *const *environment, char *const *arguments) {
     const bool named = preload_is_named(environment);
     if (!named && is_left_to_itself(environment))
-        return CHOICE_EXCLUDED_BY_DEFAULT;
+        return PROCESS_EXCLUDED_BY_DEFAULT;
     start.source = named ? PRELOAD_VARIABLE : preload_source_unnamed(arguments);
     if (!read_settings(environment))
-        return CHOICE_EXCLUDED;
+        return PROCESS_EXCLUDED;
     report_sources();
-    return is_enabled() ? start_choose() : CHOICE_EXCLUDED;
+    return is_enabled() ? start_filter() : PROCESS_EXCLUDED;
 }
 
-static bool is_to_profile(enum choice choice, char *const *arguments) {
-    if (choice != CHOICE_PROFILED)
+static bool is_to_profile(enum filter_result result, char *const *arguments) {
+    if (result != PROCESS_PROFILED)
         return false;
     decide_file();
     open_log(start.log.file);
@@ -297,7 +297,7 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
      * allocations of such lookups */
     const bool ineligible =
         is_enabled() &&
-        ((choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
+        ((process_filter_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
          is_ineligible(&start.log, arguments));
     if (!ineligible)
         report_refused_files();
@@ -428,15 +428,15 @@ static void start_begin(const char *const *environment, char *const *arguments) 
     if (atomic_load(&capture_is_off))
         return;
     const int saved = errno; /* errno must be 0 when main begins (C standard) */
-    const enum choice choice = start_decide(environment, arguments);
-    const bool profiled = is_to_profile(choice, arguments) &&
+    const enum filter_result result = start_decide(environment, arguments);
+    const bool profiled = is_to_profile(result, arguments) &&
                           crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
     report_wrong_settings(profiled);
     if (!profiled) {
         lifecycle_decline();
         /* hides no hooks in programs such as `ls`: that costs too much, and they load no library
          * that would notice */
-        if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+        if (result != PROCESS_EXCLUDED_BY_DEFAULT)
             unexport_unneeded();
         errno = saved;
         return;

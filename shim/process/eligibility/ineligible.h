@@ -1,6 +1,6 @@
 /* Detects programs that are never profiled. Some would fail with a second thread, with the
  * profiler's memory, or with hooks beside a sanitizer's; others were not started with the profiler,
- * or another copy of the profiler profiles them. choice.h applies the user's choice. */
+ * or another copy of the profiler profiles them. process_filter.h applies the user's choice. */
 #ifndef OTELPROF_INELIGIBLE_H
 #define OTELPROF_INELIGIBLE_H
 

@@ -1,4 +1,4 @@
-#include "choice.h"
+#include "process_filter.h"
 
 #include "glob.h"
 #include "program_path.h"
@@ -93,24 +93,25 @@ static bool is_included(const struct program *program, const char *include) {
     return false;
 }
 
-enum choice choice_of(const struct program *program, const char *include, const char *exclude) {
+enum filter_result process_filter_apply(const struct program *program, const char *include,
+                                        const char *exclude) {
     struct glob glob;
     if (is_included(program, include))
-        return CHOICE_PROFILED;
+        return PROCESS_PROFILED;
     while (glob_next(&exclude, &glob)) {
         if (glob_is_word(glob, "none"))
             continue;
         if (!glob_is_word(glob, "default")) {
             if (fits(glob, program))
-                return CHOICE_EXCLUDED;
+                return PROCESS_EXCLUDED;
         } else if (is_excluded_by_default(program->file)) {
-            return CHOICE_EXCLUDED_BY_DEFAULT;
+            return PROCESS_EXCLUDED_BY_DEFAULT;
         }
     }
-    return CHOICE_PROFILED;
+    return PROCESS_PROFILED;
 }
 
-bool choice_has_default(const char *exclude) {
+bool process_filter_has_default(const char *exclude) {
     struct glob glob;
     while (glob_next(&exclude, &glob))
         if (glob_is_word(glob, "default"))
@@ -118,20 +119,20 @@ bool choice_has_default(const char *exclude) {
     return false;
 }
 
-enum choice choice_of_host_wide(const struct program *program, const char *include,
-                                const char *exclude) {
+enum filter_result process_filter_apply_host_wide(const struct program *program,
+                                                  const char *include, const char *exclude) {
     struct glob glob;
     /* without /proc only the second name is known, which for a shell is the shell's own */
     const struct program known = {*program->file ? program->file : program->started_by,
                                   program->started_by};
     if (!is_included(program, include))
-        return CHOICE_NOT_INCLUDED;
+        return PROCESS_NOT_INCLUDED;
     if (is_excluded_by_default(known.file) || is_never_profiled(&known))
-        return CHOICE_NEVER;
+        return PROCESS_NEVER_PROFILED;
     while (glob_next(&exclude, &glob))
         if (!glob_is_word(glob, "none") && !glob_is_word(glob, "default") && fits(glob, program))
-            return CHOICE_EXCLUDED;
-    return CHOICE_PROFILED;
+            return PROCESS_EXCLUDED;
+    return PROCESS_PROFILED;
 }
 
 /* --- this process --- */
@@ -141,7 +142,7 @@ static const char *started_by(void) {
     return name ? name : "";
 }
 
-bool choice_is_command(void) {
+bool process_filter_is_command(void) {
     const char *const name = started_by();
     return (is_in_system_folder(name) || is_in_excluded_folder(name)) &&
            is_excluded_by_default(name);
@@ -152,20 +153,21 @@ static const char *executable(char *buffer, size_t size) {
     return buffer;
 }
 
-enum choice choice_of_this_process(const char *include, const char *exclude,
-                                   struct program *program, char *buffer, size_t size) {
+enum filter_result process_filter_this_process(const char *include, const char *exclude,
+                                               struct program *program, char *buffer, size_t size) {
     *program = (struct program){"", started_by()};
-    if (!*include && strcmp(exclude, "default") == 0 && choice_is_command())
-        return CHOICE_EXCLUDED_BY_DEFAULT;
+    if (!*include && strcmp(exclude, "default") == 0 && process_filter_is_command())
+        return PROCESS_EXCLUDED_BY_DEFAULT;
     program->file = executable(buffer, size);
-    return choice_of(program, include, exclude);
+    return process_filter_apply(program, include, exclude);
 }
 
-enum choice choice_host_wide(const char *include, const char *exclude, struct program *program,
-                             char *buffer, size_t size) {
+enum filter_result process_filter_this_process_host_wide(const char *include, const char *exclude,
+                                                         struct program *program, char *buffer,
+                                                         size_t size) {
     *program = (struct program){"", started_by()};
     if (!*include)
-        return CHOICE_NOT_INCLUDED;
+        return PROCESS_NOT_INCLUDED;
     program->file = executable(buffer, size);
-    return choice_of_host_wide(program, include, exclude);
+    return process_filter_apply_host_wide(program, include, exclude);
 }

@@ -14,8 +14,8 @@
  * reverse: only programs that INCLUDE names are profiled. Of these, programs that EXCLUDE or the
  * built-in list names are not profiled, and never those that keep a machine running.
  */
-#ifndef OTELPROF_CHOICE_H
-#define OTELPROF_CHOICE_H
+#ifndef OTELPROF_PROCESS_FILTER_H
+#define OTELPROF_PROCESS_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,24 +25,25 @@ struct program {
     const char *started_by; /* the name given to exec, perhaps relative; "": not known */
 };
 
-enum choice {
-    CHOICE_PROFILED,
-    CHOICE_EXCLUDED,            /* a glob of EXCLUDE fits */
-    CHOICE_EXCLUDED_BY_DEFAULT, /* the built-in list names the program */
-    CHOICE_NOT_INCLUDED,        /* host-wide: no glob of INCLUDE fits */
+enum filter_result {
+    PROCESS_PROFILED,
+    PROCESS_EXCLUDED,            /* a glob of EXCLUDE fits */
+    PROCESS_EXCLUDED_BY_DEFAULT, /* the built-in list names the program */
+    PROCESS_NOT_INCLUDED,        /* host-wide: no glob of INCLUDE fits */
     /* host-wide: the built-in list names the program, or it keeps a machine running */
-    CHOICE_NEVER,
+    PROCESS_NEVER_PROFILED,
 };
 
 /* Apply the two lists to `program`; the second function applies them by the host-wide rule.
  * Context: any. Async-signal-safe: yes. */
-enum choice choice_of(const struct program *program, const char *include, const char *exclude);
-enum choice choice_of_host_wide(const struct program *program, const char *include,
-                                const char *exclude);
+enum filter_result process_filter_apply(const struct program *program, const char *include,
+                                        const char *exclude);
+enum filter_result process_filter_apply_host_wide(const struct program *program,
+                                                  const char *include, const char *exclude);
 
 /* Returns true if EXCLUDE contains the word `default`, which enables the built-in exclusions.
  * Context: any. Async-signal-safe: yes. */
-bool choice_has_default(const char *exclude);
+bool process_filter_has_default(const char *exclude);
 
 /* Decides for the running program. Fills in `*program` as far as it was needed, with strings in
  * `buffer` of `size` bytes and in the kernel's memory. Reading the executable's path costs more
@@ -50,16 +51,17 @@ bool choice_has_default(const char *exclude);
  * configuration a system command is recognised by the name by which it was started. Context: calm,
  * at start.
  */
-enum choice choice_of_this_process(const char *include, const char *exclude,
-                                   struct program *program, char *buffer, size_t size);
+enum filter_result process_filter_this_process(const char *include, const char *exclude,
+                                               struct program *program, char *buffer, size_t size);
 
-/* Decides as choice_of_this_process() does, for the host-wide case. Makes no system call if INCLUDE
- * is empty. Context: calm, at start. */
-enum choice choice_host_wide(const char *include, const char *exclude, struct program *program,
-                             char *buffer, size_t size);
+/* Decides as process_filter_this_process() does, for the host-wide case. Makes no system call if
+ * INCLUDE is empty. Context: calm, at start. */
+enum filter_result process_filter_this_process_host_wide(const char *include, const char *exclude,
+                                                         struct program *program, char *buffer,
+                                                         size_t size);
 
 /* Returns true if the running program was started as a system command that the built-in list names.
  * Makes no system call. Context: calm. */
-bool choice_is_command(void);
+bool process_filter_is_command(void);
 
 #endif
