@@ -17,9 +17,9 @@
 #include "origin.h"
 #include "profile_kind.h"
 #include "sample_context.h"
-#include "served_descriptor.h"
 #include "settings.h"
 #include "wait_detail.h"
+#include "watched_descriptor.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -263,7 +263,7 @@ struct capture_api {
          * descriptor's function when the descriptor is ready; the first call may be 100 ms late.
          * Returns false if there are too many descriptors. When the thread is suspended, all
          * descriptors are dropped, and the kernel closes them. */
-        bool (*watch_fd)(const struct served_descriptor *added);
+        bool (*watch_fd)(const struct watched_descriptor *added);
         void (*unwatch_fd)(int descriptor);
         /* Makes the until() in progress return REQUEST_TIMEOUT at once. Called from a descriptor's
          * function. */

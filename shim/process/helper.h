@@ -16,8 +16,8 @@
 #include "main_watch.h"
 #include "origin.h"
 #include "quiesce_lock.h"
-#include "served_descriptors.h"
 #include "state.h"
+#include "watched_descriptors.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,8 +67,8 @@ struct helper {
     void *kept;             /* capture_api.lifecycle.kept */
     void *suspended;        /* capture_api.lifecycle.suspended */
     struct capture_api api; /* the interface that is passed to the flush side */
-    /* descriptors served while the helper waits; used by the helper only */
-    struct served_descriptors served;
+    /* descriptors watched while the helper waits; used by the helper only */
+    struct watched_descriptors watched;
     bool is_woken;       /* helper_wait_wake() was called; used by the helper only */
     uint64_t spent_nano; /* CPU time of the earlier helper threads of this process */
     /* the helper is in wait.until(), or waits until it is due; its next step is to enter the

@@ -41,29 +41,29 @@ static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
 }
 
 void helper_wait_begin(void) {
-    served_clear(&helper.served);
+    watched_clear(&helper.watched);
     heap_peak_set_alarm(&capture.heap.peak, helper_wake);
 }
 
-bool helper_wait_watch_fd(const struct served_descriptor *added) {
-    return served_add(&helper.served, added);
+bool helper_wait_watch_fd(const struct watched_descriptor *added) {
+    return watched_add(&helper.watched, added);
 }
 
 void helper_wait_unwatch_fd(int descriptor) {
-    served_remove(&helper.served, descriptor);
+    watched_remove(&helper.watched, descriptor);
 }
 
 void helper_wait_wake(void) {
     helper.is_woken = true;
 }
 
-/* Serves ready descriptors unless a request is pending. Takes the quiesce lock, because a callback
- * may enter a library. */
-static void serve_ready(void) {
-    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !served_poll(&helper.served) ||
+/* Calls the functions of ready descriptors unless a request is pending. Takes the quiesce lock,
+ * because a callback may enter a library. */
+static void helper_poll_descriptors(void) {
+    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !watched_poll(&helper.watched) ||
         !quiesce_lock_enter())
         return;
-    served_serve(&helper.served);
+    watched_call_ready(&helper.watched);
     quiesce_lock_leave();
 }
 
@@ -98,8 +98,8 @@ static uint64_t next_duty(void) {
     const uint64_t waits =
         earlier(earlier(wait_sampler_next_poll(&capture.waits), heap_next_poll(&capture.heap)),
                 bound_calls_next_poll());
-    return earlier(waits,
-                   earlier(served_next_poll(&helper.served), context_next_poll(&capture.contexts)));
+    return earlier(
+        waits, earlier(watched_next_poll(&helper.watched), context_next_poll(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
@@ -113,7 +113,7 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         helper_sleep_until(wakes, earlier(next_duty(), deadline));
         heap_poll(&capture.heap);
         wait_sampler_poll(&capture.waits);
-        serve_ready();
+        helper_poll_descriptors();
         helper_poll_objects();
     }
 }

@@ -3,24 +3,24 @@
  *
  * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: a wake increments
  * helper.wakes, the futex that the helper reads before it decides to sleep. During a wait the
- * helper polls the main thread, if that is watched (main_watch.h), and serves descriptors
- * (served_descriptors.h). Context of all: the helper.
+ * helper polls the main thread, if that is watched (main_watch.h), and watches descriptors
+ * (watched_descriptors.h). Context of all: the helper.
  */
 #ifndef OTELPROF_HELPER_WAIT_H
 #define OTELPROF_HELPER_WAIT_H
 
-#include "served_descriptors.h"
+#include "watched_descriptors.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Prepares a new thread's waits: no descriptor is served yet. */
+/* Prepares a new thread's waits: no descriptor is watched yet. */
 void helper_wait_begin(void);
 
-/* Serves a descriptor of the helper's own table during waits for a request, under the quiesce lock.
- * The descriptor's callback must be short, and must not block. Returns false if too many are
- * served. */
-bool helper_wait_watch_fd(const struct served_descriptor *added);
+/* Watches a descriptor of the helper's own table during waits for a request, under the quiesce
+ * lock. The descriptor's callback must be short, and must not block. Returns false if too many are
+ * watched. */
+bool helper_wait_watch_fd(const struct watched_descriptor *added);
 void helper_wait_unwatch_fd(int descriptor);
 /* Ends the wait for a request, which then returns REQUEST_TIMEOUT. A descriptor's callback calls
  * it. */

@@ -1,4 +1,4 @@
-/* Tests the helper's wait: a request ends it at once, and descriptors are served meanwhile. */
+/* Tests the helper's wait: a request ends it at once, and descriptors are watched meanwhile. */
 #include "unit.h"
 
 #include "capture/kernel/futex.h"
@@ -20,7 +20,7 @@ static int questions;
 
 /* --- descriptors alone --- */
 
-static struct served_descriptors set;
+static struct watched_descriptors set;
 static int first[2];
 static int second[2];
 static unsigned calls;
@@ -37,8 +37,8 @@ static void count(void *arg, int descriptor, unsigned ready) {
         assert_int_equal(read(descriptor, &byte, 1), 1);
 }
 
-static struct served_descriptor counted(int descriptor) {
-    return (struct served_descriptor){descriptor, POLLIN, count, &set};
+static struct watched_descriptor counted(int descriptor) {
+    return (struct watched_descriptor){descriptor, POLLIN, count, &set};
 }
 
 static void say(const int pipe[2]) {
@@ -49,7 +49,7 @@ static int begin(void **state) {
     (void)state;
     calls = sleeps = questions = 0;
     watches_sleeps = false;
-    served_clear(&set);
+    watched_clear(&set);
     helper_wait_begin();
     atomic_store(&helper.request, REQUEST_TIMEOUT);
     return pipe2(first, O_CLOEXEC | O_NONBLOCK) || pipe2(second, O_CLOEXEC | O_NONBLOCK);
@@ -66,66 +66,66 @@ static int end(void **state) {
 
 static void an_empty_set_makes_no_call(void **state) {
     (void)state;
-    assert_true(served_next_poll(&set) == UINT64_MAX);
-    assert_false(served_poll(&set));
-    served_serve(&set);
+    assert_true(watched_next_poll(&set) == UINT64_MAX);
+    assert_false(watched_poll(&set));
+    watched_call_ready(&set);
     assert_int_equal(calls, 0);
 }
 
-static void who_is_ready_is_served(void **state) {
+static void a_ready_descriptor_is_passed_once(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
-    const struct served_descriptor other = counted(second[0]);
-    assert_true(served_add(&set, &one));
-    assert_true(served_add(&set, &other));
-    assert_false(served_add(&set, &one));
-    assert_false(served_poll(&set));
+    const struct watched_descriptor one = counted(first[0]);
+    const struct watched_descriptor other = counted(second[0]);
+    assert_true(watched_add(&set, &one));
+    assert_true(watched_add(&set, &other));
+    assert_false(watched_add(&set, &one));
+    assert_false(watched_poll(&set));
     say(second);
-    assert_true(served_poll(&set));
-    served_serve(&set);
+    assert_true(watched_poll(&set));
+    watched_call_ready(&set);
     assert_int_equal(calls, 1);
     assert_int_equal(last_descriptor, second[0]);
-    served_serve(&set); /* polls each descriptor once */
+    watched_call_ready(&set); /* polls each descriptor once */
     assert_int_equal(calls, 1);
     say(first);
-    served_remove(&set, first[0]);
-    assert_false(served_poll(&set));
+    watched_remove(&set, first[0]);
+    assert_false(watched_poll(&set));
 }
 
 static void remove_other(void *arg, int descriptor, unsigned ready) {
-    const struct served_descriptor again = counted(second[0]);
+    const struct watched_descriptor again = counted(second[0]);
     count(arg, descriptor, ready);
-    served_remove(&set, second[0]);
-    assert_true(served_add(&set, &again));
+    watched_remove(&set, second[0]);
+    assert_true(watched_add(&set, &again));
 }
 
-/* Serves a descriptor whose function removes the second one and registers its number again, as for
+/* Watches a descriptor whose function removes the second one and registers its number again, as for
  * another file. */
 static void a_reused_descriptor_is_polled_again(void **state) {
     (void)state;
-    const struct served_descriptor one = {first[0], POLLIN, remove_other, &set};
-    const struct served_descriptor other = counted(second[0]);
-    assert_true(served_add(&set, &one));
-    assert_true(served_add(&set, &other));
+    const struct watched_descriptor one = {first[0], POLLIN, remove_other, &set};
+    const struct watched_descriptor other = counted(second[0]);
+    assert_true(watched_add(&set, &one));
+    assert_true(watched_add(&set, &other));
     say(first);
     say(second);
-    assert_true(served_poll(&set));
-    served_serve(&set);
+    assert_true(watched_poll(&set));
+    watched_call_ready(&set);
     assert_int_equal(calls, 1);
-    assert_true(served_poll(&set));
-    served_serve(&set);
+    assert_true(watched_poll(&set));
+    watched_call_ready(&set);
     assert_int_equal(calls, 2);
 }
 
 /* Closes a watched descriptor, as another thread may: poll() would report it ready for ever. */
-static void a_closed_descriptor_is_served_no_more(void **state) {
+static void a_closed_descriptor_is_watched_no_more(void **state) {
     (void)state;
     const int copy = dup(first[0]);
-    const struct served_descriptor one = counted(copy);
-    assert_true(served_add(&set, &one));
+    const struct watched_descriptor one = counted(copy);
+    assert_true(watched_add(&set, &one));
     close(copy);
-    assert_true(served_poll(&set));
-    served_serve(&set);
+    assert_true(watched_poll(&set));
+    watched_call_ready(&set);
     assert_int_equal(calls, 1);
     assert_int_equal(last_ready, POLLNVAL);
     assert_int_equal(set.count, 0);
@@ -133,32 +133,32 @@ static void a_closed_descriptor_is_served_no_more(void **state) {
 
 static void there_is_room_for_so_many(void **state) {
     (void)state;
-    for (int i = 0; i < SERVED_MOST; i++) {
-        const struct served_descriptor one = counted(1000 + i);
-        assert_true(served_add(&set, &one));
+    for (int i = 0; i < WATCHED_MOST; i++) {
+        const struct watched_descriptor one = counted(1000 + i);
+        assert_true(watched_add(&set, &one));
     }
-    const struct served_descriptor another = counted(first[0]);
-    assert_false(served_add(&set, &another));
+    const struct watched_descriptor another = counted(first[0]);
+    assert_false(watched_add(&set, &another));
 }
 
 /* Polls after 1, 2, 4 ... 100 ms, and after 1 ms again when something was ready. */
 static void rounds_grow_while_nothing_is_ready(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
+    const struct watched_descriptor one = counted(first[0]);
     uint64_t before = 0;
-    assert_true(served_add(&set, &one));
+    assert_true(watched_add(&set, &one));
     for (int i = 0; i < 10; i++) {
-        assert_true(served_next_poll(&set) != UINT64_MAX);
-        assert_true(set.round_ms == (before ? before * 2 : SERVED_FIRST_ROUND_MS) ||
-                    set.round_ms == SERVED_LAST_ROUND_MS);
+        assert_true(watched_next_poll(&set) != UINT64_MAX);
+        assert_true(set.round_ms == (before ? before * 2 : WATCHED_FIRST_ROUND_MS) ||
+                    set.round_ms == WATCHED_LAST_ROUND_MS);
         before = set.round_ms;
-        assert_false(served_poll(&set));
+        assert_false(watched_poll(&set));
     }
-    assert_int_equal(before, SERVED_LAST_ROUND_MS);
+    assert_int_equal(before, WATCHED_LAST_ROUND_MS);
     say(first);
-    assert_true(served_poll(&set));
-    (void)served_next_poll(&set);
-    assert_int_equal(set.round_ms, SERVED_FIRST_ROUND_MS);
+    assert_true(watched_poll(&set));
+    (void)watched_next_poll(&set);
+    assert_int_equal(set.round_ms, WATCHED_FIRST_ROUND_MS);
 }
 
 /* --- in the wait --- */
@@ -184,7 +184,7 @@ static bool never(void) {
     return false;
 }
 
-static bool is_served(void) {
+static bool was_called(void) {
     return calls > 0;
 }
 
@@ -195,10 +195,10 @@ static void *request_stop(void *unused) {
 
 static void a_request_ends_the_wait(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
+    const struct watched_descriptor one = counted(first[0]);
     pthread_t other;
-    for (int serves = 0; serves < 2; serves++) {
-        if (serves)
+    for (int watches = 0; watches < 2; watches++) {
+        if (watches)
             assert_true(helper_wait_watch_fd(&one));
         atomic_store(&helper.request, REQUEST_TIMEOUT);
         assert_int_equal(pthread_create(&other, NULL, request_stop, NULL), 0);
@@ -213,13 +213,13 @@ static void *write_later(void *unused) {
     return unused;
 }
 
-static void a_descriptor_is_served_within_the_wait(void **state) {
+static void a_descriptor_is_polled_within_the_wait(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
+    const struct watched_descriptor one = counted(first[0]);
     pthread_t other;
     assert_true(helper_wait_watch_fd(&one));
     assert_int_equal(pthread_create(&other, NULL, write_later, NULL), 0);
-    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), REQUEST_TIMEOUT);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, was_called), REQUEST_TIMEOUT);
     assert_int_equal(pthread_join(other, NULL), 0);
     assert_int_equal(calls, 1);
     assert_true(quiesce_lock_close(0)); /* the lock is left */
@@ -234,7 +234,7 @@ static bool request_now(void) {
 
 static void a_request_goes_before_a_descriptor(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
+    const struct watched_descriptor one = counted(first[0]);
     assert_true(helper_wait_watch_fd(&one));
     say(first);
     assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), REQUEST_STOP);
@@ -288,7 +288,7 @@ static void a_helper_sleeps_until_it_is_woken(void **state) {
 
 static void descriptors_are_forgotten_with_their_thread(void **state) {
     (void)state;
-    const struct served_descriptor one = counted(first[0]);
+    const struct watched_descriptor one = counted(first[0]);
     assert_true(helper_wait_watch_fd(&one));
     assert_false(helper_wait_watch_fd(&one));
     helper_wait_begin();
@@ -301,13 +301,13 @@ int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(an_empty_set_makes_no_call),
-        TEST(who_is_ready_is_served),
+        TEST(a_ready_descriptor_is_passed_once),
         TEST(a_reused_descriptor_is_polled_again),
-        TEST(a_closed_descriptor_is_served_no_more),
+        TEST(a_closed_descriptor_is_watched_no_more),
         TEST(there_is_room_for_so_many),
         TEST(rounds_grow_while_nothing_is_ready),
         TEST(a_request_ends_the_wait),
-        TEST(a_descriptor_is_served_within_the_wait),
+        TEST(a_descriptor_is_polled_within_the_wait),
         TEST(a_request_goes_before_a_descriptor),
         TEST(a_wake_on_the_way_to_a_sleep_is_not_lost),
         TEST(a_last_request_on_the_way_to_a_sleep_is_not_lost),

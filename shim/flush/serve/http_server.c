@@ -299,8 +299,8 @@ static bool open_locked(struct http_server *server, const struct listen_socket *
     const union MHD_DaemonInfo *const info =
         server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->epoll = info ? info->epoll_fd : -1;
-    const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
-    if (server->epoll >= 0 && server->api->wait.watch_fd(&served))
+    const struct watched_descriptor watched = {server->epoll, POLLIN, epoll_is_ready, server};
+    if (server->epoll >= 0 && server->api->wait.watch_fd(&watched))
         return true;
     server->library->stop_daemon(server->daemon);
     return false;
