@@ -2,7 +2,7 @@
 
 #include "descriptors.h"
 #include "helper_name.h"
-#include "own_file.h"
+#include "private_file.h"
 #include "process_tree.h"
 #include "quiet_write.h"
 #include "shown_text.h"
@@ -177,7 +177,7 @@ void log_close_stderr(int descriptor) {
 static void write_line(const struct log *log, const struct line *line) {
     const bool has_file = log->file && log->file[0];
     const int descriptor =
-        has_file ? own_file_open(log->file, O_WRONLY | O_CREAT) : log_open_stderr(log);
+        has_file ? private_file_open(log->file, O_WRONLY | O_CREAT) : log_open_stderr(log);
     if (descriptor < 0)
         return;
     const struct iovec text = {(void *)(uintptr_t)line->text, line->length};

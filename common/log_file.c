@@ -1,6 +1,6 @@
 #include "log_file.h"
 
-#include "own_file.h"
+#include "private_file.h"
 #include "working_directory.h"
 
 #include <errno.h>
@@ -41,14 +41,14 @@ static bool folder_is_missing(const char *path) {
     return !folder_is(F_OK, path) && errno == ENOENT;
 }
 
-/* Returns true if the permissions alone, without the rule of own_file.h, may let the process write
- * the file. */
+/* Returns true if the permissions alone, without the rule of private_file.h, may let the process
+ * write the file. */
 static bool might_be_written(const char *path) {
     return syscall(SYS_faccessat, AT_FDCWD, path, W_OK) == 0 || folder_is(W_OK, path);
 }
 
 const char *log_file_problem(const char *path) {
-    const int file = own_file_open(path, O_WRONLY);
+    const int file = private_file_open(path, O_WRONLY);
     if (file >= 0) {
         close(file);
         return NULL;
@@ -56,7 +56,7 @@ const char *log_file_problem(const char *path) {
     switch (-file) {
     case ELOOP:
     case EISDIR:
-        return own_file_problem(file);
+        return private_file_problem(file);
     case ENOENT:
         return folder_is_missing(path) ? "is in a folder that does not exist" : NULL;
     case ENOTDIR:
@@ -66,6 +66,6 @@ const char *log_file_problem(const char *path) {
     /* leaves out errors that are not reported: not for this user, read-only, or no descriptor
      * left */
     default:
-        return might_be_written(path) ? own_file_problem(file) : NULL;
+        return might_be_written(path) ? private_file_problem(file) : NULL;
     }
 }

@@ -12,9 +12,9 @@
  * `name` itself if the working directory is not known or there is no room. "" stays "". */
 const char *log_file_absolute(const char *name, char *path, size_t size);
 
-/* Returns why the file cannot be used (own_file.h); NULL: no problem is known. Missing permission
- * is no problem of the name: a preload for a whole container reaches programs of other users and in
- * sandboxes, whose stderr must not get a line for it. Creates no file. */
+/* Returns why the file cannot be used (private_file.h); NULL: no problem is known. Missing
+ * permission is no problem of the name: a preload for a whole container reaches programs of other
+ * users and in sandboxes, whose stderr must not get a line for it. Creates no file. */
 const char *log_file_problem(const char *path);
 
 #endif

@@ -5,7 +5,7 @@
 #include "clock.h"
 #include "crash_record.h"
 #include "hash.h"
-#include "own_file.h"
+#include "private_file.h"
 #include "process_stat.h"
 #include "program_path.h"
 #include "text_numbers.h"
@@ -108,7 +108,7 @@ static bool is_taken(int error, const char *name) {
     struct stat status;
     if (error != -EACCES)
         return error == -ELOOP || error == -EISDIR || error == -ENOTSUP ||
-               error == -OWN_FILE_OF_ANOTHER || error == -OWN_FILE_LINKED;
+               error == -PRIVATE_FILE_OF_ANOTHER || error == -PRIVATE_FILE_LINKED;
     memcpy(path + sizeof CRASH_GUARD_FOLDER, name, strlen(name) + 1);
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            status.st_uid != (uid_t)syscall(SYS_geteuid);
@@ -203,7 +203,7 @@ bool crash_guard_admits(bool host_wide, const struct log *log) {
     if (!host_wide)
         return true;
     name_record(name);
-    const int file = own_file_open_in(CRASH_GUARD_FOLDER, name, O_RDWR | O_CREAT);
+    const int file = private_file_open_in(CRASH_GUARD_FOLDER, name, O_RDWR | O_CREAT);
     if (file >= 0) {
         const bool admitted = ask_record(file, log);
         close(file);

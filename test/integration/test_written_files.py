@@ -1,7 +1,7 @@
 """No variable causes a write to a file that is not the process's own.
 
 The attacks are made as two real users: root and 65534. A file is one of two: the log, or the file of exports; the
-same rule holds for both (common/own_file.h).
+same rule holds for both (common/private_file.h).
 """
 
 import os

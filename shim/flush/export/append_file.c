@@ -1,6 +1,6 @@
 #include "append_file.h"
 
-#include "own_file.h"
+#include "private_file.h"
 #include "quiet_write.h"
 
 #include <errno.h>
@@ -17,11 +17,11 @@ enum { FIRST_DESCRIPTOR = 100 };
 
 /* Opens the file on a high descriptor, or on a low one if there is none. Opens it for reading, too,
  * if possible, because append_file_write_record() reads the last byte. Returns the descriptor, or
- * an error of own_file_open(). */
+ * an error of private_file_open(). */
 static int open_high(const char *path) {
-    int low = own_file_open(path, O_RDWR | O_CREAT);
+    int low = private_file_open(path, O_RDWR | O_CREAT);
     if (low == -EACCES)
-        low = own_file_open(path, O_WRONLY | O_CREAT);
+        low = private_file_open(path, O_WRONLY | O_CREAT);
     const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
     if (high < 0) /* the file cannot be opened, or no descriptor is left */
         return low;

@@ -4,7 +4,7 @@
  * forked children). So the file is opened for each record and locked (flock) while it is written.
  * If a record does not fit (full disk, quota, RLIMIT_FSIZE), its written part is removed again. The
  * file must belong to the process's own user, in a folder where others cannot replace it:
- * own_file.h. Context: flush. The caller holds the quiesce lock, so that no fork inherits the
+ * private_file.h. Context: flush. The caller holds the quiesce lock, so that no fork inherits the
  * descriptor.
  */
 #ifndef OTELPROF_APPEND_FILE_H
@@ -19,7 +19,7 @@ enum { MAX_PIECES = 4 };
 /* Appends the pieces as one record. Creates the file with mode 0600 if it does not exist. `lines`:
  * the file consists of lines; if the last one is unfinished (its writer was killed), the record
  * begins on a new line. Returns 0, or -errno (-EWOULDBLOCK: another process is writing, try again),
- * or an error of own_file_open(). After an error the file is unchanged, unless only close() has
+ * or an error of private_file_open(). After an error the file is unchanged, unless only close() has
  * failed, or another process has appended without the lock. */
 int append_file(const char *path, bool lines, const struct iovec *pieces, int count);
 

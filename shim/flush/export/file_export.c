@@ -3,7 +3,7 @@
 #include "append_file.h"
 #include "clock.h"
 #include "files/by_path.h"
-#include "own_file.h"
+#include "private_file.h"
 #include "standard_output.h"
 
 #include <arpa/inet.h>
@@ -84,7 +84,7 @@ void file_export_close(struct file_export *f) {
 /* --- reporting --- */
 
 static const char *failure_reason(int error) {
-    const char *const refused = own_file_problem(error);
+    const char *const refused = private_file_problem(error);
     if (refused)
         return refused;
     switch (error) {
@@ -101,7 +101,7 @@ static const char *failure_reason(int error) {
 
 static void report_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
-    const char *const it = own_file_problem(error) ? "it " : "";
+    const char *const it = private_file_problem(error) ? "it " : "";
     const char *const why = failure_reason(error);
     f->away = true;
     if (f->loss_logged) {

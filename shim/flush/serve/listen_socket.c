@@ -1,7 +1,7 @@
 #include "listen_socket.h"
 
 #include "clock.h"
-#include "own_file.h"
+#include "private_file.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -19,7 +19,7 @@ enum {
     WAITING = 64,        /* backlog: connections that are not yet accepted */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
     ALL_MODES = 07777,
-    OVERFLOW_ID = 65534, /* the overflow uid, as in common/own_file.c */
+    OVERFLOW_ID = 65534, /* the overflow uid, as in common/private_file.c */
     /* descriptors that must stay free: the socket's file, epoll's, one connection, and two for the
      * log */
     SPARE = 5,
@@ -276,7 +276,7 @@ static int bind_in(struct listen_socket *opened) {
 
 static int open_unix(struct listen_socket *opened, const char *path) {
     const char *name;
-    opened->folder = own_file_folder(path, &name);
+    opened->folder = private_file_folder(path, &name);
     if (opened->folder < 0)
         return opened->folder;
     const size_t size = strlen(name) + 1;
@@ -326,7 +326,7 @@ int listen_socket_open(struct listen_socket *opened, struct listen_address *addr
 }
 
 const char *listen_socket_problem(int error) {
-    const char *const identity = own_file_problem(error);
+    const char *const identity = private_file_problem(error);
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
         return "another process listens there (each export tries again)";
     if (error == -LISTEN_NO_SOCKETS)
@@ -376,7 +376,7 @@ bool listen_socket_peer_is_trusted(int connection) {
     socklen_t size = sizeof peer;
     if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return false;
-    if (peer.uid == OVERFLOW_ID && own_file_user_is_unknown())
+    if (peer.uid == OVERFLOW_ID && private_file_user_is_unknown())
         return false;
     return peer.uid == 0 || peer.uid == (uid_t)syscall(SYS_geteuid);
 }

@@ -1,8 +1,8 @@
 /* Opens the listening socket, in the helper's own descriptor table.
  *
  * A Unix socket gets mode 0600, in a folder that only root and the process's user can change
- * (common/own_file.h). A stale socket of a process that has ended is replaced; a socket at which
- * another process listens is not. The new socket listens under a temporary name,
+ * (common/private_file.h). A stale socket of a process that has ended is replaced; a socket at
+ * which another process listens is not. The new socket listens under a temporary name,
  * ".otelprof-PID-TIME", before it is renamed to its final name: so a final name that refuses
  * connections is always stale. A process that is killed between the two steps leaves the temporary
  * file. The next process that listens in the folder removes such files of its own user. If it
@@ -32,7 +32,7 @@ struct listen_socket {
 enum { LISTEN_TAKEN = 8192, LISTEN_NO_SOCKETS };
 
 /* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`
- * for later calls. Returns 0, -errno, a negative value of own_file.h, or -LISTEN_*. Returns
+ * for later calls. Returns 0, -errno, a negative value of private_file.h, or -LISTEN_*. Returns
  * -EMFILE also if too few descriptors would be left to serve a connection. */
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address);
 

@@ -1,4 +1,4 @@
-#include "own_file.h"
+#include "private_file.h"
 
 #include "open_flags.h"
 
@@ -35,7 +35,7 @@ static bool knows_every_user(void) {
     return size < 0 || strstr(map, " 4294967295\n");
 }
 
-bool own_file_user_is_unknown(void) {
+bool private_file_user_is_unknown(void) {
     return !knows_every_user();
 }
 
@@ -49,14 +49,14 @@ static bool others_may_write(const struct stat *folder) {
     return folder->st_mode & (group ? S_IWGRP | S_IWOTH : S_IWOTH);
 }
 
-static int own_folder_fault(int folder) {
+static int private_folder_fault(int folder) {
     struct stat status;
     if (syscall(SYS_fstat, folder, &status) != 0)
         return -errno;
     if (!is_trusted(status.st_uid))
-        return -OWN_FILE_IN_FOLDER_OF_ANOTHER;
+        return -PRIVATE_FILE_IN_FOLDER_OF_ANOTHER;
     if (others_may_write(&status) && !(status.st_mode & S_ISVTX))
-        return -OWN_FILE_IN_OPEN_FOLDER;
+        return -PRIVATE_FILE_IN_OPEN_FOLDER;
     return 0;
 }
 
@@ -68,13 +68,13 @@ static int open_folder(int parent, const char *name) {
     struct stat status;
     const int folder =
         (int)syscall(SYS_openat, parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const int error = folder < 0 ? -errno : own_folder_fault(folder);
+    const int error = folder < 0 ? -errno : private_folder_fault(folder);
     if (error == 0)
         return folder;
     if (folder >= 0)
         close(folder);
     if (error == -ENOTDIR && kind_of(parent, name, &status) == 0 && S_ISLNK(status.st_mode))
-        return -OWN_FILE_BEHIND_LINK;
+        return -PRIVATE_FILE_BEHIND_LINK;
     return error;
 }
 
@@ -90,7 +90,7 @@ static int open_folder_below(int parent, const char *name, size_t size) {
     return folder;
 }
 
-int own_file_folder(const char *path, const char **name) {
+int private_file_folder(const char *path, const char **name) {
     int folder = open_folder(AT_FDCWD, path[0] == '/' ? "/" : ".");
     path += strspn(path, "/");
     while (folder >= 0 && strchr(path, '/')) {
@@ -109,16 +109,16 @@ static bool is_null_device(const struct stat *status) {
     return S_ISCHR(status->st_mode) && status->st_rdev == makedev(1, 3);
 }
 
-static int own_file_fault(const struct stat *status) {
+static int private_file_fault(const struct stat *status) {
     if (is_null_device(status))
         return 0;
     if (!S_ISREG(status->st_mode))
         return -ENOTSUP;
     if (status->st_uid != (uid_t)syscall(SYS_geteuid))
-        return -OWN_FILE_OF_ANOTHER;
+        return -PRIVATE_FILE_OF_ANOTHER;
     if (status->st_uid == OVERFLOW_ID && !knows_every_user())
         return -EACCES; /* refuses the file, because it may belong to any user */
-    return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
+    return status->st_nlink > 1 ? -PRIVATE_FILE_LINKED : 0;
 }
 
 /* Returns 0 if the file is of a kind that may be opened, or -errno. The caller opens the file only
@@ -143,14 +143,14 @@ static int open_existing(int folder, const char *name, int access) {
     const int file = (int)syscall(SYS_openat, folder, name, (access & ~O_CREAT) | HOW);
     if (file < 0)
         return -errno;
-    error = syscall(SYS_fstat, file, &status) == 0 ? own_file_fault(&status) : -errno;
+    error = syscall(SYS_fstat, file, &status) == 0 ? private_file_fault(&status) : -errno;
     if (error == 0)
         return file;
     close(file);
     return error;
 }
 
-static int own_file_create(int folder, const char *name, int access) {
+static int private_file_create(int folder, const char *name, int access) {
     const int file = (int)syscall(SYS_openat, folder, name, access | O_EXCL | HOW, 0600);
     return file < 0 ? -errno : file;
 }
@@ -161,16 +161,16 @@ static int open_in(int folder, const char *name, int access) {
         file = open_existing(folder, name, access);
         if (file != -ENOENT || !(access & O_CREAT))
             return file;
-        file = own_file_create(folder, name, access);
+        file = private_file_create(folder, name, access);
         if (file != -EEXIST)
             return file;
     }
     return file;
 }
 
-int own_file_open(const char *path, int access) {
+int private_file_open(const char *path, int access) {
     const char *name;
-    const int folder = own_file_folder(path, &name);
+    const int folder = private_file_folder(path, &name);
     if (folder < 0)
         return folder;
     const int file = open_in(folder, name, access | O_APPEND);
@@ -178,7 +178,7 @@ int own_file_open(const char *path, int access) {
     return file;
 }
 
-int own_file_open_in(const char *folder, const char *name, int access) {
+int private_file_open_in(const char *folder, const char *name, int access) {
     const int place = open_folder(AT_FDCWD, folder);
     if (place < 0)
         return place;
@@ -187,7 +187,7 @@ int own_file_open_in(const char *folder, const char *name, int access) {
     return file;
 }
 
-const char *own_file_problem(int error) {
+const char *private_file_problem(int error) {
     switch (-error) {
     case ELOOP:
         return "is a symbolic link, which is not followed";
@@ -195,15 +195,15 @@ const char *own_file_problem(int error) {
         return "is a folder";
     case ENOTSUP:
         return "is no regular file";
-    case OWN_FILE_BEHIND_LINK:
+    case PRIVATE_FILE_BEHIND_LINK:
         return "is behind a symbolic link, which is not followed";
-    case OWN_FILE_OF_ANOTHER:
+    case PRIVATE_FILE_OF_ANOTHER:
         return "belongs to another user";
-    case OWN_FILE_IN_FOLDER_OF_ANOTHER:
+    case PRIVATE_FILE_IN_FOLDER_OF_ANOTHER:
         return "is in a folder of another user";
-    case OWN_FILE_IN_OPEN_FOLDER:
+    case PRIVATE_FILE_IN_OPEN_FOLDER:
         return "is in a folder that others can write";
-    case OWN_FILE_LINKED:
+    case PRIVATE_FILE_LINKED:
         return "has a second name (a hard link)";
     default:
         return NULL;

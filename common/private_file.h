@@ -12,41 +12,41 @@
  * overflow user's): there such folders are accepted, such files are not. At most two descriptors
  * are open at a time. Context: calm | flush.
  */
-#ifndef OTELPROF_OWN_FILE_H
-#define OTELPROF_OWN_FILE_H
+#ifndef OTELPROF_PRIVATE_FILE_H
+#define OTELPROF_PRIVATE_FILE_H
 
 #include <stdbool.h>
 
 /* Lists refusals by the rules above, where the kernel would not refuse; the values are beyond
  * errno's values. */
-enum own_file_refusal {
-    OWN_FILE_BEHIND_LINK = 4096,
-    OWN_FILE_OF_ANOTHER,
-    OWN_FILE_IN_FOLDER_OF_ANOTHER,
-    OWN_FILE_IN_OPEN_FOLDER,
-    OWN_FILE_LINKED,
+enum private_file_refusal {
+    PRIVATE_FILE_BEHIND_LINK = 4096,
+    PRIVATE_FILE_OF_ANOTHER,
+    PRIVATE_FILE_IN_FOLDER_OF_ANOTHER,
+    PRIVATE_FILE_IN_OPEN_FOLDER,
+    PRIVATE_FILE_LINKED,
 };
 
 /* Opens a file. `access`: O_WRONLY or O_RDWR, with O_CREAT if the file may be created. Returns the
  * descriptor, which appends, or -errno (-ELOOP: it is a symbolic link; -ENOTSUP: no regular file),
  * or a negative refusal. */
-int own_file_open(const char *path, int access);
+int private_file_open(const char *path, int access);
 
 /* Opens the file `name` in `folder` by the same rules, but does not check the folders above
  * `folder`, whose path must not come from the environment. The descriptor does not append. */
-int own_file_open_in(const char *folder, const char *name, int access);
+int private_file_open_in(const char *folder, const char *name, int access);
 
 /* Opens the folder that contains `path`, by the same rules, and stores the last part of `path`
  * (possibly "") in `*name`: for files that open(2) cannot create, such as sockets. Returns an
- * O_PATH descriptor for the ...at() calls, or the errors of own_file_open(). */
-int own_file_folder(const char *path, const char **name);
+ * O_PATH descriptor for the ...at() calls, or the errors of private_file_open(). */
+int private_file_folder(const char *path, const char **name);
 
 /* Returns whether the process is in a namespace in which the overflow user, 65534, stands for every
  * user that the namespace does not know. */
-bool own_file_user_is_unknown(void);
+bool private_file_user_is_unknown(void);
 
-/* Returns the reason for an `error` of own_file_open(): "is a symbolic link, which is not
+/* Returns the reason for an `error` of private_file_open(): "is a symbolic link, which is not
  * followed". NULL: errno describes it. */
-const char *own_file_problem(int error);
+const char *private_file_problem(int error);
 
 #endif
