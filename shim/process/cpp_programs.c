@@ -1,10 +1,10 @@
 #include "cpp_programs.h"
 
+#include "capture/context/cpp_name_search.h"
 #include "capture/symbols/loader_state.h"
 #include "clock.h"
 #include "context_source.h"
 #include "cpp_context.h"
-#include "cpp_name_search.h"
 #include "helper.h"
 #include "helper_load.h"
 #include "process_context_publisher.h"

@@ -1,8 +1,8 @@
 /* Tests the search for OpenTelemetry's C++ API in the loaded objects. */
 #include "unit.h"
 
+#include "capture/context/cpp_name_search.h"
 #include "capture/symbols/loader_state.h"
-#include "process/cpp_name_search.h"
 
 #include <dlfcn.h>
 #include <link.h>

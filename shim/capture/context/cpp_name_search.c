@@ -1,13 +1,13 @@
 #include "cpp_name_search.h"
 
-#include "capture/symbols/loader_state.h"
-#include "capture/symbols/object_symbols.h"
 #include "clock.h"
 #include "hash.h"
 #include "loader_counters.h"
 #include "object_build.h"
 #include "object_segments.h"
 #include "readable_memory.h"
+#include "symbols/loader_state.h"
+#include "symbols/object_symbols.h"
 
 #include <link.h>
 #include <string.h>
