@@ -2,10 +2,10 @@
  * printable line of UTF-8, and all JSON that is not nested deeper than the reader's bound is
  * accepted. The reason of a refusal, whatever its form, is bounded, and repeats no header. Input:
  * the body. */
+#include "export/json_reader.h"
 #include "export/receiver_words.h"
 #include "export/response.h"
 #include "fuzz.h"
-#include "json_reader.h"
 #include "shown.h"
 #include "strict_json.h"
 

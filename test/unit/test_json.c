@@ -5,8 +5,8 @@
  * JSON. */
 #include "unit.h"
 
+#include "export/json_reader.h"
 #include "export/response.h"
-#include "json_reader.h"
 #include "otlp_json.h"
 #include "profiles_service.pb-c.h"
 

@@ -1,8 +1,8 @@
 /* Tests a receiver's response: read to the end of its page and no further, and shown as it is. */
 #include "unit.h"
 
+#include "export/json_reader.h"
 #include "export/response.h"
-#include "json_reader.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* Compares the date of a moment with libc's. */
 #include "unit.h"
 
+#include "flush/encode/utc_time.h"
 #include "flush/export/bundled_gmtime.h"
-#include "utc_time.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 #include "bundled_gmtime.h"
 
-#include "utc_time.h"
+#include "encode/utc_time.h"
 
 #include <stddef.h>
 

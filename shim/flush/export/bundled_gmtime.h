@@ -1,6 +1,6 @@
 /* Replaces libc's gmtime_r() in the bundle, at link time: libc's takes the time zone lock
- * (utc_time.h) and reads /etc/localtime. Mbed TLS compares the dates of certificates with the
- * present. Context: flush. */
+ * (encode/utc_time.h) and reads /etc/localtime. Mbed TLS compares the dates of certificates with
+ * the present. Context: flush. */
 #ifndef OTELPROF_BUNDLED_GMTIME_H
 #define OTELPROF_BUNDLED_GMTIME_H
 
