@@ -5,7 +5,7 @@
 #include "capture/capture.h"
 #include "capture/thread_life.h"
 #include "process/cpp_programs.h"
-#include "process_context_publisher.h"
+#include "process/process_context_publisher.h"
 
 enum { MOST_ATTRIBUTES = 64 };
 

@@ -3,9 +3,9 @@
  *
  * Input: a byte for how many entries can be kept, then the file.
  */
-#include "config_file.h"
 #include "config_names.h"
 #include "fuzz.h"
+#include "process/eligibility/config_file.h"
 
 enum { MOST = 255, SAID_MOST = CONFIG_WRONG_MOST + 1 };
 

@@ -233,7 +233,7 @@ def messages_of_settings():
             "… has neither alloc nor heap, which mmap adds to; using …"}
 
 
-HOST_FILES = ("common/config_file.c", "shim/process/eligibility/host_files.c")
+HOST_FILES = ("shim/process/eligibility/config_file.c", "shim/process/eligibility/host_files.c")
 
 
 def messages_of_host_files():

@@ -1,7 +1,7 @@
 /* Tests configuration files: the lines that are taken, and the warnings about the others. */
 #include "unit.h"
 
-#include "config_file.h"
+#include "process/eligibility/config_file.h"
 
 enum { MOST = 4, SAID_MOST = 16 };
 

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "encode/process_context.h"
-#include "process_context_publisher.h"
+#include "process/process_context_publisher.h"
 #include "resource.pb-c.h"
 
 #include <sys/wait.h>
