@@ -79,7 +79,7 @@ $(BUILD)/lib%.a: $(BUILD)/sources
 	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
 PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
 # Puts what every start executes first and together: fewer pages are faulted in.
-SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/symbols/own_exports.c,$(CAPTURE_SRC)))
+SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/binding/own_exports.c,$(CAPTURE_SRC)))
 PRELOAD_PARTS := $(HOOKS_OBJ) $(SYMBOLS_OBJ) $(COMMON_LIB) $(call objects,$(PROCESS_SRC)) \
                  $(filter-out $(SYMBOLS_OBJ),$(call objects,$(CAPTURE_SRC))) $(COMMON_LIB)
 

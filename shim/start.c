@@ -4,12 +4,12 @@
 #include "start.h"
 
 #include "capture/allocator/allocation_path.h"
+#include "capture/binding/own_exports.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/kernel/first_page.h"
 #include "capture/kernel/profiler_memory.h"
 #include "capture/symbols/next.h"
-#include "capture/symbols/own_exports.h"
 #include "clock.h"
 #include "config.h"
 #include "config_names.h"

@@ -1,11 +1,11 @@
 /* Implements the capture side of the interface to flush: every function here runs on the helper
  * thread. */
-#include "bound_calls.h"
+#include "binding/bound_calls.h"
+#include "binding/deep_binding.h"
 #include "capture.h"
 #include "change_settings.h"
 #include "clock.h"
 #include "cpu/masked_threads.h"
-#include "deep_binding.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/profiler_memory.h"

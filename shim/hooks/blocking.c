@@ -12,7 +12,7 @@
  * stack themselves. */
 #include "arch_caller.h"
 #include "arch_forward.h"
-#include "capture/bound_calls.h"
+#include "capture/binding/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/record/wait_slot.h"
 #include "capture/thread_life.h"

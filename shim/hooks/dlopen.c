@@ -7,9 +7,9 @@
  * these matters, the hook calls it, and binds the library immediately; otherwise binding waits for
  * the next occasion. */
 #include "arch_forward.h"
-#include "capture/bound_calls.h"
+#include "capture/binding/bound_calls.h"
+#include "capture/binding/deep_binding.h"
 #include "capture/capture.h"
-#include "capture/deep_binding.h"
 #include "capture/symbols/loader_state.h"
 #include "capture/symbols/next_symbol.h"
 #include "dynamic_object.h"

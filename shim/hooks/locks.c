@@ -7,7 +7,7 @@
  * that the program did not ask to try, except spin locks, whose waiters have no order. Like
  * blocking.c, this file is compiled without vector registers. */
 #include "arch_caller.h"
-#include "capture/bound_calls.h"
+#include "capture/binding/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/wait/contention.h"

@@ -1,8 +1,8 @@
 /* Hooks pthread_create and thrd_create: every thread starts in our routine, which registers the
  * thread, runs the program's own routine, and notices every way in which that routine can end. The
  * thread's destructors run later and are still sampled. */
+#include "capture/binding/deep_binding.h"
 #include "capture/capture.h"
-#include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "entry.h"

@@ -1,6 +1,6 @@
 #include "helper_wait.h"
 
-#include "capture/bound_calls.h"
+#include "capture/binding/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
 #include "child_ledger.h"

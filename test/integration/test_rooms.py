@@ -21,7 +21,8 @@ HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
 WAIT = HELPER_HEAP | {"capture/wait"}
-CAPTURE = HEAP | CPU | WAIT | {"capture"}
+BINDING = CPU | {"capture/binding"}
+CAPTURE = HEAP | CPU | WAIT | BINDING | {"capture"}
 PROCESS = CAPTURE | {"process/eligibility", "process"}
 MAY_KNOW = {
     "capture/kernel": BOTTOM,
@@ -36,6 +37,7 @@ MAY_KNOW = {
     "capture/heap": HEAP,
     "capture/cpu": CPU,
     "capture/wait": WAIT,
+    "capture/binding": BINDING,
     "capture": CAPTURE,
     "process/eligibility": SYMBOLS,
     "process": PROCESS,

@@ -57,6 +57,11 @@ extern struct sampler sampler;
 void sampler_prepare(const struct config *config, const struct log *log, struct recorder *recorder,
                      const _Atomic bool *armed, _Atomic(void (*)(bool calm)) const *want_helper);
 
+/* Returns true while samples are taken; false before sampler_prepare(). Context: any. */
+static inline bool sampler_is_armed(void) {
+    return sampler.armed && atomic_load(sampler.armed);
+}
+
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
  * a free real-time signal. Returns false if no signal was free (logged). Context: calm. */
 bool sampler_install(void);

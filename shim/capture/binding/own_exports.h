@@ -10,7 +10,7 @@
 #ifndef OTELPROF_OWN_EXPORTS_H
 #define OTELPROF_OWN_EXPORTS_H
 
-#include "object_symbols.h"
+#include "symbols/object_symbols.h"
 
 #include <stdbool.h>
 #include <stddef.h>

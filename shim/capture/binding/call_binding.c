@@ -1,7 +1,8 @@
 #include "call_binding.h"
 
-#include "capture.h"
+#include "cpu/sampler.h"
 #include "kernel/signals_blocked.h"
+#include "record/thread_table.h"
 #include "symbols/loader_state.h"
 
 static void bind_new(struct call_binding *binding, call_site_rule *rule) {
@@ -13,7 +14,7 @@ static void bind_new(struct call_binding *binding, call_site_rule *rule) {
 
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
     signal_mask before = 0;
-    if (!atomic_load(&capture.armed))
+    if (!sampler_is_armed())
         return false;
     if (atomic_exchange(&binding->busy, true)) {
         /* that thread may have cleared `expected` before the caller's object was loaded */

@@ -1,6 +1,6 @@
 #include "deep_binding.h"
 
-#include "capture.h"
+#include "cpu/sampler.h"
 #include "kernel/wait.h"
 #include "loader_counters.h"
 #include "symbols/loader_state.h"
@@ -47,7 +47,7 @@ static uintptr_t hook_in_place_of(const struct call_site *site) {
 
 /* Objects that are loaded before the first announced library need no binding here. */
 bool deep_binding_expect(void) {
-    if (!atomic_load(&capture.armed))
+    if (!sampler_is_armed())
         return false;
     if (!atomic_exchange(&deep_binding.used, true)) {
         sampler_choose_unnamed_signal();

@@ -1,11 +1,10 @@
 #include "bound_calls.h"
 
 #include "call_binding.h"
-#include "capture.h"
 #include "clock.h"
 #include "loader_counters.h"
+#include "opened_page.h"
 #include "symbols/object_symbols.h"
-#include "symbols/opened_page.h"
 
 #include <string.h>
 

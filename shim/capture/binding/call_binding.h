@@ -1,11 +1,11 @@
-/* Binds call sites of loaded objects (symbols/call_sites.h) under the loader's own lock. Gives up
+/* Binds call sites of loaded objects (call_sites.h) under the loader's own lock. Gives up
  * if another thread holds the lock: while that thread is inside the loader, an object may be half
  * relocated.
  */
 #ifndef OTELPROF_CALL_BINDING_H
 #define OTELPROF_CALL_BINDING_H
 
-#include "symbols/call_sites.h"
+#include "call_sites.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

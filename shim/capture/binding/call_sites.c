@@ -3,8 +3,8 @@
 #include "arch_memory.h"
 #include "arch_object.h"
 #include "dynamic_object.h"
-#include "object_symbols.h"
 #include "opened_page.h"
+#include "symbols/object_symbols.h"
 
 /* Describes the tables of one object, as the loader has used them. */
 struct call_sites_of {
