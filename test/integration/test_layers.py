@@ -8,6 +8,7 @@ import pytest
 from profiled import ARCH, BUILD, ROOT
 
 SHIM = ROOT / "shim"
+COMMON = ROOT / "common"
 
 # Each module and those that it may know, beside itself and common/. An arrow that is not here is a fault.
 BOTTOM = {"capture/kernel"}
@@ -74,7 +75,7 @@ CIRCLES = {frozenset(f"{room}/{name}.c" for name in names.split()) for room, nam
 )}
 
 
-def room_of(path):
+def module_of(path):
     """Returns 'capture/unwind' for shim/capture/unwind/cfi.c, 'start' for start.c; other files of shim/ belong to
     none."""
     folder = "/".join(path.relative_to(SHIM).parts[:-1][:2])
@@ -97,8 +98,8 @@ def included():
             found = resolve(path, name)
             if name.endswith(".def"):  # facts, which every module may read: they hold no code
                 continue
-            if found and room_of(path) and room_of(found) and room_of(path) != room_of(found):
-                arrows.add((room_of(path), room_of(found), f"{path.relative_to(SHIM)} includes {name}"))
+            if found and module_of(path) and module_of(found) and module_of(path) != module_of(found):
+                arrows.add((module_of(path), module_of(found), f"{path.relative_to(SHIM)} includes {name}"))
     return arrows
 
 
@@ -127,7 +128,7 @@ def file_arrows():
     objects = [path for path in objects if sources[path].exists()]
     assert len(objects) > 100
     objects = [path for path in objects if path.stem != "libc_strings"]  # it defines names of libc's, which every module uses
-    preloaded = [path for path in objects if "flush" not in room_of(sources[path])]
+    preloaded = [path for path in objects if "flush" not in module_of(sources[path])]
     arrows = set()
     ours = exported()
     for group in (preloaded, [path for path in objects if path not in preloaded]):
@@ -142,8 +143,8 @@ def file_arrows():
 
 def used():
     """Returns (module, module, what) for each symbol of another module."""
-    return {(room_of(here), room_of(there), f"{here.relative_to(SHIM)} uses {name}")
-            for here, there, name in file_arrows() if room_of(here) and room_of(here) != room_of(there)}
+    return {(module_of(here), module_of(there), f"{here.relative_to(SHIM)} uses {name}")
+            for here, there, name in file_arrows() if module_of(here) and module_of(here) != module_of(there)}
 
 
 def upward(arrows):
@@ -164,12 +165,12 @@ def circles(uses):
             for path, there in reached.items() if path in there}
 
 
-def test_every_room_has_its_rule():
-    rooms = {room_of(path) for path in SHIM.rglob("*.c")} - {""}
-    assert rooms | {"capture/arch", "capture/kernel"} == set(MAY_KNOW)  # these have headers alone
+def test_every_module_has_its_rule():
+    modules = {module_of(path) for path in SHIM.rglob("*.c")} - {""}
+    assert modules | {"capture/arch", "capture/kernel"} == set(MAY_KNOW)  # these have headers alone
 
 
-def test_no_arrow_between_rooms_goes_up():
+def test_no_arrow_between_modules_goes_up():
     assert upward(included() | used()) == STARTS
 
 
@@ -216,3 +217,30 @@ def test_a_file_is_one_idea_of_at_most_600_lines():
              for path in (ROOT / folder).rglob(kind) if path.parent not in programs]
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
     assert {path: length for path, length in lengths.items() if length > 600} == {}
+
+
+def world_of(path):
+    """Returns 'flush', 'cpp_context' or 'capture', to which the process, the hooks and the start belong."""
+    world = path.relative_to(SHIM).parts[0]
+    return world if world in ("flush", "cpp_context") else "capture"
+
+
+def worlds_of_common():
+    """Returns the worlds that use each header of common/, also through other files of common/."""
+    texts = {path: re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M)
+             for path in [*SHIM.rglob("*.[ch]"), *COMMON.glob("*.[ch]")]}
+    headers = {path.name for path in texts if path.parent == COMMON and path.suffix == ".h"}
+    worlds = {name: set() for name in headers}
+    changed = True
+    while changed:
+        before = sum(map(len, worlds.values()))
+        for path, names in texts.items():
+            users = worlds[path.with_suffix(".h").name] if path.parent == COMMON else {world_of(path)}
+            for name in headers.intersection(names):
+                worlds[name] |= users
+        changed = sum(map(len, worlds.values())) != before
+    return worlds
+
+
+def test_common_holds_what_two_worlds_use():
+    assert {name: worlds for name, worlds in worlds_of_common().items() if len(worlds) < 2} == {}
