@@ -2,7 +2,7 @@
  * inherit its name. The kernel shows them to every process of the machine.
  *
  * This is the only list. Code that finds the helper by its name calls helper_name_is();
- * scripts/otelprof_lib/answering.py has a copy for Python, which test/scripts compares with this.
+ * scripts/otelprof_lib/listening.py has a copy for Python, which test/scripts compares with this.
  */
 #ifndef OTELPROF_HELPER_NAME_H
 #define OTELPROF_HELPER_NAME_H

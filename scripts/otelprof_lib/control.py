@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.parse
 
-from . import answering
+from . import listening
 from .about import has_samples
 from .aggregate import aggregate
 from .arguments import positive, seconds
@@ -32,11 +32,11 @@ def _fitting(text, width):
 
 
 def ps(options):
-    found = answering.processes()
+    found = listening.processes()
     if not found:
         say("no process of this user is profiled")
         return 1
-    rows = [(str(it.pid), printable(it.user), printable(answering.shown(it)), it.command) for it in found]
+    rows = [(str(it.pid), printable(it.user), printable(listening.shown(it)), it.command) for it in found]
     head = ("PID", "USER", "ANSWERS AT", "COMMAND")
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
     rest = max(20, options.width - sum(widths) - 6)
@@ -68,11 +68,11 @@ def _setting(text):
 
 def _settings(asked):
     """Returns the settings that the process can change, with their values."""
-    answer = answering.ask(asked, "/status")
+    answer = listening.ask(asked, "/status")
     try:
         return {str(name): value for name, value in json.loads(answer)["settings"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise answering.NotAnswering(f"process {asked.pid} answers with something else than its status") from error
+        raise listening.NoResponse(f"process {asked.pid} answers with something else than its status") from error
 
 
 class NoSetting(Exception):
@@ -106,11 +106,11 @@ def _print(answer):
 
 
 def _set(asked, lines):
-    return _print(answering.ask(asked, "/control", "POST", "\n".join(lines)))
+    return _print(listening.ask(asked, "/control", "POST", "\n".join(lines)))
 
 
 def status(asked, _):
-    return _print(answering.ask(asked, "/status"))
+    return _print(listening.ask(asked, "/status"))
 
 
 def turn_on(asked, _):
@@ -126,7 +126,7 @@ def set_values(asked, values):
 
 
 def flush(asked, _):
-    return _print(answering.ask(asked, "/flush", "POST", timeout=answering.TIMEOUT_SECONDS))
+    return _print(listening.ask(asked, "/flush", "POST", timeout=listening.TIMEOUT_SECONDS))
 
 
 WHAT = {"status": status, "on": turn_on, "off": turn_off, "flush": flush, "set": set_values}
@@ -138,7 +138,7 @@ def ctl(options):
         say(f"ctl: `{options.what}` {needs}")
         return 2
     with ended_by_ctrl_c():
-        return WHAT[options.what](answering.process(options.pid), options.values)
+        return WHAT[options.what](listening.process(options.pid), options.values)
 
 
 def add_ctl(sub):
@@ -166,12 +166,12 @@ def _additions(asked, options):
 def _recorded(asked, options):
     def ask(additions):
         query = urllib.parse.urlencode({"seconds": options.seconds, **additions})
-        return answering.ask(asked, f"/otlp?{query}", timeout=options.seconds + answering.TIMEOUT_SECONDS, most=answering.MOST_BYTES)
+        return listening.ask(asked, f"/otlp?{query}", timeout=options.seconds + listening.TIMEOUT_SECONDS, most=listening.MOST_BYTES)
 
     additions = _additions(asked, options)
     try:
         return ask(additions)
-    except answering.Refused as refused:
+    except listening.Refused as refused:
         # a port without OTEL_PROFILER_LISTEN_CONTROL: what is on can be recorded as it is
         if refused.status != http.client.FORBIDDEN or additions != {START: "on"} or _settings(asked).get(START) != "on":
             raise
@@ -203,13 +203,13 @@ def _profiles(answer, who):
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
     check_outputs(options.output, options.flamegraph)
-    asked = answering.process(options.pid)
+    asked = listening.process(options.pid)
     begin = time.monotonic()
     with ended_by_ctrl_c():
         answer = _recorded(asked, options)
     duration = _duration(begin, options)
     if not _has_samples(answer):
-        raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
+        raise listening.NoResponse(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     what = f"{duration} of process {options.pid}"
     try:
         with whole_file(options.output) as file:

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from . import answering
+from . import listening
 from .capture_file import BROKEN, LEAST_BYTES, LENGTH, BadFile, check_count, decoded
 
 OVERLAP_SECONDS = 1
@@ -28,17 +28,17 @@ class Address:
         self._is_unix = text.startswith("unix:")
         self._at = urllib.parse.urlsplit(text)
         if not self._is_unix and (self._at.scheme != "http" or not self._at.hostname):
-            raise answering.NotAnswering(f"{text} is no address: a process id, http://HOST:PORT or unix:PATH is")
+            raise listening.NoResponse(f"{text} is no address: a process id, http://HOST:PORT or unix:PATH is")
 
     def ask(self, path, timeout):
-        connection = (answering.UnixConnection(self.text[len("unix:"):], timeout) if self._is_unix
+        connection = (listening.UnixConnection(self.text[len("unix:"):], timeout) if self._is_unix
                       else http.client.HTTPConnection(self._at.hostname, self._at.port or 80, timeout=timeout))
-        return answering.answer_of(connection, self.text, path, most=answering.MOST_BYTES)
+        return listening.response_of(connection, self.text, path, most=listening.MOST_BYTES)
 
     def is_there(self):
         try:
-            self.ask("/status", answering.TIMEOUT_SECONDS)
-        except answering.NotAnswering:
+            self.ask("/status", listening.TIMEOUT_SECONDS)
+        except listening.NoResponse:
             return False
         return True
 
@@ -48,15 +48,15 @@ class ById:
 
     def __init__(self, pid):
         self.text = f"process {pid}"
-        self._process = answering.process(pid)
+        self._process = listening.process(pid)
 
     def ask(self, path, timeout):
-        return answering.ask(self._process, path, timeout=timeout, most=answering.MOST_BYTES)
+        return listening.ask(self._process, path, timeout=timeout, most=listening.MOST_BYTES)
 
     def is_there(self):
         try:
-            answering.process(self._process.pid)
-        except answering.NotAnswering:
+            listening.process(self._process.pid)
+        except listening.NoResponse:
             return False
         return True
 
@@ -85,7 +85,7 @@ class Poller:
         self._over = over or threading.Event()
 
     def start(self):
-        self._asked.ask("/status", answering.TIMEOUT_SECONDS)  # raises NotAnswering, with the remedy
+        self._asked.ask("/status", listening.TIMEOUT_SECONDS)  # raises NoResponse, with the remedy
         threading.Thread(target=self._run, daemon=True).start()
         return self
 
@@ -104,8 +104,8 @@ class Poller:
     def _ask(self):
         seconds = self._seconds + OVERLAP_SECONDS
         try:
-            answer = self._asked.ask(f"/otlp?seconds={seconds}", seconds + answering.TIMEOUT_SECONDS)
-        except answering.NotAnswering as error:
+            answer = self._asked.ask(f"/otlp?seconds={seconds}", seconds + listening.TIMEOUT_SECONDS)
+        except listening.NoResponse as error:
             return self._end(error)
         with self._lock:
             if self._over.is_set():
@@ -147,7 +147,7 @@ class Poller:
 
     def _answers(self):
         try:
-            self._asked.ask("/status", answering.TIMEOUT_SECONDS)
-        except answering.NotAnswering:
+            self._asked.ask("/status", listening.TIMEOUT_SECONDS)
+        except listening.NoResponse:
             return False
         return True

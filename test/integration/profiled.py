@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "test" / "lib"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import profiles_service_pb2  # noqa: E402
-from otelprof_lib.answering import HELPERS  # noqa: E402, F401
+from otelprof_lib.listening import HELPERS  # noqa: E402, F401
 from otelprof_lib.capture_file import decode_json  # noqa: E402
 from otelprof_lib.kinds import KINDS  # noqa: E402
 from otlp_sink import OtlpSink  # noqa: E402

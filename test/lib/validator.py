@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from otelprof_lib.answering import HELPERS  # noqa: E402
+from otelprof_lib.listening import HELPERS  # noqa: E402
 from otelprof_lib.kinds import ATTRIBUTES, KINDS  # noqa: E402
 from otelprof_lib.lists import entries  # noqa: E402
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from captured import OTELPROF, succeeds
 from conftest import BUILD, ROOT
-from otelprof_lib import answering
+from otelprof_lib import listening
 from otelprof_lib.cli import COMMANDS, parser
 from otelprof_lib.control import WHAT
 from otelprof_lib.kinds import KINDS
@@ -31,14 +31,14 @@ def need(shell):
 
 def with_processes(folder):
     """Returns a PATH on which `otelprof ps` lists these processes, as the command does: one does not respond."""
-    rows = [answering.Process(41, "root", "a server", "there"), answering.Process(427, "www", "b", "there"), answering.Process(43, "root", "c", "there")]
+    rows = [listening.Process(41, "root", "a server", "there"), listening.Process(427, "www", "b", "there"), listening.Process(43, "root", "c", "there")]
     places = {41: "unix:/run/41.sock", 427: "127.0.0.1:6060", 43: "-"}
     code = f"""#!/usr/bin/python3
 import sys
 sys.path.insert(0, {str(OTELPROF.parent)!r})
-from otelprof_lib import answering, cli
-answering.processes = lambda: [answering.Process(*it) for it in {[tuple(it) for it in rows]!r}]
-answering.shown = lambda it: {places!r}[it.pid]
+from otelprof_lib import cli, listening
+listening.processes = lambda: [listening.Process(*it) for it in {[tuple(it) for it in rows]!r}]
+listening.shown = lambda it: {places!r}[it.pid]
 sys.exit(cli.main(sys.argv[1:]))
 """
     folder.mkdir()

@@ -11,7 +11,7 @@ import time
 import pytest
 from captured import OTELPROF, PROGRAMS
 from conftest import BUILD
-from otelprof_lib.answering import NotAnswering, ask, process
+from otelprof_lib.listening import NoResponse, ask, process
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
@@ -34,11 +34,11 @@ class Profiled:
     def answers(self):
         try:
             return ask(process(self.process.pid), "/status")
-        except NotAnswering:
+        except NoResponse:
             return None
 
     def address(self):
-        with contextlib.suppress(NotAnswering):  # the library is not loaded yet
+        with contextlib.suppress(NoResponse):  # the library is not loaded yet
             return process(self.process.pid).address()
 
     def until_it_answers(self):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from captured import otelprof
-from otelprof_lib import answering, control
+from otelprof_lib import control, listening
 from otelprof_lib.capture_file import append_message
 from otelprof_lib.formats import printable
 
@@ -58,10 +58,10 @@ def fake(tmp_path, monkeypatch):
         if is_unix:
             listens.bind(str(tmp_path / "socket"))
         opened.append(listens)
-        address = str(tmp_path / "socket") if is_unix else answering.Port(*listens.getsockname(), "1")
-        monkeypatch.setattr(answering.Process, "address", lambda _: address)
-        monkeypatch.setattr(answering, "_port", lambda *_: address)
-        monkeypatch.setattr(answering, "process", lambda pid: answering.Process(os.getpid(), "", "", "a helper"))
+        address = str(tmp_path / "socket") if is_unix else listening.Port(*listens.getsockname(), "1")
+        monkeypatch.setattr(listening.Process, "address", lambda _: address)
+        monkeypatch.setattr(listening, "_port", lambda *_: address)
+        monkeypatch.setattr(listening, "process", lambda pid: listening.Process(os.getpid(), "", "", "a helper"))
         return Fake(listens, answers)
 
     yield make
@@ -75,7 +75,7 @@ def says(body, status="200 OK"):
 
 @pytest.fixture
 def ours():
-    return answering.Process(os.getpid(), "", "", "a helper")
+    return listening.Process(os.getpid(), "", "", "a helper")
 
 
 @pytest.mark.parametrize("what", ["status", "on", "flush"])
@@ -88,17 +88,17 @@ def test_an_answer_commands_no_terminal(fake, ours, capsys, what):
 
 def test_a_refusal_is_one_short_line(fake, ours):
     fake(says(EVIL.encode() * 1000, "403 Forbidden"))
-    with pytest.raises(answering.NotAnswering) as refused:
-        answering.ask(ours, "/status")
+    with pytest.raises(listening.NoResponse) as refused:
+        listening.ask(ours, "/status")
     assert_harmless(str(refused.value))
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 10_000
 
 
 def test_an_answer_without_end_is_left(fake, ours, monkeypatch):
-    monkeypatch.setattr(answering, "MOST_SAID", 1 << 20)
+    monkeypatch.setattr(listening, "MOST_SAID", 1 << 20)
     fake(lambda _: [b"HTTP/1.1 200 OK\r\n\r\n"] + [b"a" * (1 << 20)] * 4)
-    with pytest.raises(answering.NotAnswering, match="more than 1 MiB"):
-        answering.ask(ours, "/status")
+    with pytest.raises(listening.NoResponse, match="more than 1 MiB"):
+        listening.ask(ours, "/status")
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"HTTP/1.1 200 OK\r\n"], ids=["body", "head"])
@@ -112,39 +112,39 @@ def test_an_answer_that_comes_byte_by_byte_has_one_time_limit(fake, ours, head):
             yield b"a"
 
     fake(drips)
-    with pytest.raises(answering.NotAnswering, match="has not answered within 1 s"):
-        answering.ask(ours, "/status", timeout=1)
+    with pytest.raises(listening.NoResponse, match="has not answered within 1 s"):
+        listening.ask(ours, "/status", timeout=1)
     over.set()
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b"{}", b"[]", b'{"settings":3}', b"\xff", b"1" * 10_000, b""], ids=len)
 def test_a_status_that_is_none_is_said_to_be(fake, ours, body):
     fake(says(body))
-    with pytest.raises(answering.NotAnswering, match="something else than its status"):
+    with pytest.raises(listening.NoResponse, match="something else than its status"):
         control._settings(ours)
 
 
 def test_the_token_goes_only_where_one_is_asked_for(fake, ours, monkeypatch):
     monkeypatch.setenv("OTEL_PROFILER_LISTEN_TOKEN", TOKEN)
     asks_for_none = fake(says(b"{}"), is_unix=False)
-    answering.ask(ours, "/status")
+    listening.ask(ours, "/status")
     asks_for_one = fake(lambda asked: says(b"{}")("") if TOKEN in asked else says(b"", "401 Unauthorized")(""), is_unix=False)
-    answering.ask(ours, "/status")
+    listening.ask(ours, "/status")
     assert [TOKEN in asked for asked in asks_for_none.asked + asks_for_one.asked] == [False, False, True]
 
 
 def test_no_unix_socket_gets_the_token(fake, ours, monkeypatch):
     monkeypatch.setenv("OTEL_PROFILER_LISTEN_TOKEN", TOKEN)
     asks = fake(says(b"", "401 Unauthorized"))
-    with pytest.raises(answering.NotAnswering):
-        answering.ask(ours, "/status")
+    with pytest.raises(listening.NoResponse):
+        listening.ask(ours, "/status")
     assert len(asks.asked) == 1 and TOKEN not in asks.asked[0]
 
 
 def test_a_list_of_processes_has_a_line_for_each(monkeypatch, capsys):
     """A process may listen in a folder with any name."""
-    monkeypatch.setattr(answering, "processes", lambda: [answering.Process(1, EVIL, EVIL, "")])
-    monkeypatch.setattr(answering, "shown", lambda _: f"unix:/tmp/{EVIL}/s")
+    monkeypatch.setattr(listening, "processes", lambda: [listening.Process(1, EVIL, EVIL, "")])
+    monkeypatch.setattr(listening, "shown", lambda _: f"unix:/tmp/{EVIL}/s")
     options = type("Options", (), {"width": 1000})
     control.ps(options)
     said = capsys.readouterr().out
@@ -153,21 +153,21 @@ def test_a_list_of_processes_has_a_line_for_each(monkeypatch, capsys):
 
 
 def test_no_process_ends_the_list(monkeypatch):
-    real = answering._helper
+    real = listening._helper
 
     def fails(pid):
         if pid == os.getpid():
             raise OSError("its folder has gone")
         return real(pid)
 
-    monkeypatch.setattr(answering, "_helper", fails)
-    answering.processes()
+    monkeypatch.setattr(listening, "_helper", fails)
+    listening.processes()
 
 
 def test_of_a_process_little_is_read(tmp_path):
     """A process can have a command line as large as its memory."""
-    (tmp_path / "cmdline").write_bytes(b"a" * (4 * answering.MOST_READ))
-    assert len(answering._read(str(tmp_path / "cmdline"))) == answering.MOST_READ
+    (tmp_path / "cmdline").write_bytes(b"a" * (4 * listening.MOST_READ))
+    assert len(listening._read(str(tmp_path / "cmdline"))) == listening.MOST_READ
 
 
 @pytest.mark.parametrize("command", [

@@ -223,7 +223,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def answering():
+def responding():
     server = SinkServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield server
@@ -231,7 +231,7 @@ def answering():
     server.server_close()
 
 
-def test_data_that_cannot_be_shown_leaves_the_page_as_it_was(answering, browser, message, tmp_path):
+def test_data_that_cannot_be_shown_leaves_the_page_as_it_was(responding, browser, message, tmp_path):
     good, bad = message().profile("samples", "count", 10_000_000, {("f", "main"): 5}), message()
     bad.location("g")
     location = bad.dictionary.location_table.add(address=1)
@@ -241,8 +241,8 @@ def test_data_that_cannot_be_shown_leaves_the_page_as_it_was(answering, browser,
     bad.profile("samples", "count", 10_000_000, {})
     bad.scope.profiles[-1].samples.add(stack_index=1, values=[1])
     negative = message().profile("samples", "count", -1, {("h",): 5})
-    answering.exports = [LENGTH.pack(len(data)) + data for data in (negative.bytes(), b"\x0c", good.bytes(), b"", bad.bytes())]
-    with serving("live", "--no-open", "--seconds", "1", f"http://127.0.0.1:{answering.server_port}", cwd=tmp_path) as served:
+    responding.exports = [LENGTH.pack(len(data)) + data for data in (negative.bytes(), b"\x0c", good.bytes(), b"", bad.bytes())]
+    with serving("live", "--no-open", "--seconds", "1", f"http://127.0.0.1:{responding.server_port}", cwd=tmp_path) as served:
         page = opened(browser, served)
         wait_for(page, "element('state').className === 'ended'")
         assert "followed no more, since what it sends cannot be shown" in page.text("#state")

@@ -26,7 +26,7 @@ PROGRAM = ["sh", "-c", "trap 'exit 9' TERM; echo ready; while kill -0 $PPID; do 
 IN_PYTHON = f"""
 import os, signal, sys, threading
 sys.path[:0] = {[str(OTELPROF.parent), str(ROOT / "test/lib")]!r}
-from otelprof_lib import answering, cli
+from otelprof_lib import cli, listening
 from processes import READ, call_of
 from waiting import eventually
 """
@@ -126,8 +126,8 @@ def ask(*_, **__):
     threading.Thread(target=takes_it).start()
     return os.read(reader, 1)
 
-answering.process = lambda pid: answering.Process(pid, "", "", "")
-answering.ask = ask
+listening.process = lambda pid: listening.Process(pid, "", "", "")
+listening.ask = ask
 sys.exit(cli.main({words!r}))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

@@ -177,8 +177,8 @@ def test_a_stream_may_be_closed(folder, closed):
 PS = f"""
 import sys
 sys.path.insert(0, {str(OTELPROF.parent)!r})
-from otelprof_lib import answering, cli
-answering.processes = lambda: [answering.Process(1, "root", "init", "")]
+from otelprof_lib import cli, listening
+listening.processes = lambda: [listening.Process(1, "root", "init", "")]
 sys.exit(cli.main(["ps"]))
 """
 PRINTING = {

@@ -32,11 +32,11 @@ MOST_MAPPED = 1 << 26  # of the list of mappings
 LISTENING = "0A"  # of TCP, in /proc/net/tcp
 
 
-class NotAnswering(OSError):
+class NoResponse(OSError):
     """No process can respond; the message gives the reason."""
 
 
-class Refused(NotAnswering):
+class Refused(NoResponse):
     """Is raised for a response that is no 200."""
 
     def __init__(self, message, status):
@@ -109,10 +109,10 @@ def process(pid):
     """Returns the process of that id: it is profiled, or has loaded the library, which is no sign of that by itself. A process
     that is excluded or disabled has the library and no helper thread, and so has a forked child that has not computed yet."""
     if not os.path.exists(f"/proc/{pid}"):
-        raise NotAnswering(f"there is no process {pid}")
+        raise NoResponse(f"there is no process {pid}")
     helper = _helper(pid)
     if not helper and not LIBRARY.search(_read(f"/proc/{pid}/maps", MOST_MAPPED)):
-        raise NotAnswering(f"process {pid} is not profiled, or is another user's")
+        raise NoResponse(f"process {pid} is not profiled, or is another user's")
     return Process(pid, _user(pid), _command(pid), helper)
 
 
@@ -194,7 +194,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
         pid, _, _ = struct.unpack("iii", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iii")))
         if self._pid and pid and pid != self._pid:  # 0: a process of another namespace
-            raise NotAnswering(f"process {pid} answers at its socket")
+            raise NoResponse(f"process {pid} answers at its socket")
 
 
 class PortConnection(http.client.HTTPConnection):
@@ -210,7 +210,7 @@ class PortConnection(http.client.HTTPConnection):
         super().connect()
         if _port(self._asked.pid, self._asked.helper) != self._port:
             self.close()
-            raise NotAnswering(f"process {self._asked.pid} does not listen at {self._port} any more")
+            raise NoResponse(f"process {self._asked.pid} does not listen at {self._port} any more")
 
 
 def _is_elsewhere(pid):
@@ -218,23 +218,23 @@ def _is_elsewhere(pid):
     try:
         theirs = os.readlink(f"/proc/{pid}/ns/net")
     except OSError as error:
-        raise NotAnswering(f"process {pid} has ended, or is another user's") from error
+        raise NoResponse(f"process {pid} has ended, or is another user's") from error
     return theirs != os.readlink("/proc/self/ns/net")
 
 
 def _connection(asked, timeout):
     if not asked.helper:
-        raise NotAnswering(f"process {asked.pid} has loaded the library, and is not profiled: it is excluded or disabled, or has no "
-                           "helper thread yet (a forked child has none until it has computed for 10 ms)")
+        raise NoResponse(f"process {asked.pid} has loaded the library, and is not profiled: it is excluded or disabled, or has no "
+                         "helper thread yet (a forked child has none until it has computed for 10 ms)")
     address = asked.address()
     if address is None:
-        raise NotAnswering(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "
-                           "unix:/run/user/UID/, and run this command as its user or as root")
+        raise NoResponse(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "
+                         "unix:/run/user/UID/, and run this command as its user or as root")
     if isinstance(address, str):
         return UnixConnection(address, timeout, asked.pid)
     if _is_elsewhere(asked.pid):
-        raise NotAnswering(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
-                           "or have it answer at a Unix socket")
+        raise NoResponse(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
+                         "or have it answer at a Unix socket")
     return PortConnection(asked, address, timeout)
 
 
@@ -269,15 +269,15 @@ def _exchange(connection, who, method, path, body, headers, most):
             answer = response.read(most + 1)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if not is_over.is_set():
-            raise NotAnswering(f"{who} has not answered: {error}") from error
+            raise NoResponse(f"{who} has not answered: {error}") from error
     if is_over.is_set():
-        raise NotAnswering(f"{who} has not answered within {connection.timeout:g} s")
+        raise NoResponse(f"{who} has not answered within {connection.timeout:g} s")
     if len(answer) > most:
-        raise NotAnswering(f"{who} has answered with more than {most >> 20} MiB")
+        raise NoResponse(f"{who} has answered with more than {most >> 20} MiB")
     return response.status, answer
 
 
-def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
+def response_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
     """Returns the body of the response; the connection is closed. The token is sent only where one is required: for a
     Unix socket the kernel reports the user."""
     status, answer = _exchange(connection, who, method, path, body, {}, most)
@@ -291,4 +291,4 @@ def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
 
 def ask(asked, path, method="GET", body=None, timeout=30, most=MOST_SAID):
     """Returns the body of a process's response."""
-    return answer_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body, most)
+    return response_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body, most)
