@@ -98,10 +98,10 @@ def boot(root, scratch, *options, **environment):
         receiver.close()
         with contextlib.suppress(OSError):
             (MEMORY_V1.parent / "boot-test").rmdir()
-    failed, door = scratch / "journal" / "failed-units", scratch / "journal" / "door"
+    failed, left = scratch / "journal" / "failed-units", scratch / "journal" / "setuid-wrapper"
     lines, ours = journal(scratch / "journal")
     return Boot(status, failed.read_text() if failed.exists() else "never came to its end", lines, ours,
-                receiver.requests, door.read_text() if door.exists() else "")
+                receiver.requests, left.read_text() if left.exists() else "")
 
 
 def journal(folder):

@@ -71,8 +71,8 @@ def install_services(root, *flags):
     """Installs programs, built with these flags of the compiler, and the units that start them."""
     programs = root / "usr/local/bin"
     compiled("work.c", programs / "work", *flags)
-    compiled("door.c", programs / "door", *flags)
-    (programs / "door").chmod(0o4755)
+    compiled("setuid_wrapper.c", programs / "setuid_wrapper", *flags)
+    (programs / "setuid_wrapper").chmod(0o4755)
     shutil.copy(HERE / "confined", programs)
     (root / "srv/jail").mkdir(exist_ok=True)
     install_units(root / "etc/systemd/system")

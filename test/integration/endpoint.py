@@ -189,7 +189,7 @@ class Asked:
 def half_named(program, tmp_path):
     """Builds the program without debug information and without the name of churns()."""
     path = tmp_path / "half_named"
-    subprocess.run(["objcopy", "--strip-debug", "--strip-symbol=churns", program("answers"), path], check=True)
+    subprocess.run(["objcopy", "--strip-debug", "--strip-symbol=churns", program("works_and_waits"), path], check=True)
     return path
 
 
@@ -197,7 +197,7 @@ def half_named(program, tmp_path):
 def asked(start, program, tmp_path):
     """asked(**environment) -> a process that listens at a Unix socket, all of whose types are profiled."""
     def begin(listen=None, path=None, arguments=(), **environment):
-        running = Asked(start, path or program("answers"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment}, arguments)
+        running = Asked(start, path or program("works_and_waits"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment}, arguments)
         if listen is None:
             running.process.until_it_answers()
         return running

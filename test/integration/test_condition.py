@@ -127,7 +127,7 @@ def test_it_changes_while_the_program_runs(asked):
     assert process.status()["settings"]["OTEL_PROFILER_CONDITION"] == "cpu>1000000%,span>90s"
     assert process.control("OTEL_PROFILER_CONDITION=none").status == 200
     allocations_beyond(process, held_back)
-    instance = running.over().instance("answers")
+    instance = running.over().instance("works_and_waits")
     assert instance.value_of("churns", "alloc_objects") > 0
     assert instance.value_of("keeps_memory", "alloc_objects") == 0
     assert instance.value_of("keeps_memory", "inuse_objects") == 1000

@@ -29,8 +29,8 @@ def anonymous_memory(pid):
 
 
 def test_a_core_file_leaves_our_tables_out(start, program, tmp_path):
-    plain = start([program("answers"), tmp_path / "stop"], profiled=False)
-    profiled = start([program("answers"), tmp_path / "stop"],
+    plain = start([program("works_and_waits"), tmp_path / "stop"], profiled=False)
+    profiled = start([program("works_and_waits"), tmp_path / "stop"],
                      env={"OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket"})
     process = Process(tmp_path / "socket")
     process.until_it_answers()

@@ -50,7 +50,7 @@ def test_the_helper_uses_no_descriptor_of_a_table_that_is_not_its_own(receiver, 
     stop, log = tmp_path / "stop", tmp_path / "log"
     with open(tmp_path / "input", "w+b") as given:
         process = subprocess.Popen(
-            [BUILD / "test/programs/answers", stop], stdin=given,
+            [BUILD / "test/programs/works_and_waits", stop], stdin=given,
             env={"LD_PRELOAD": LIBRARY, **ALL_TYPES, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_PROFILER_EXCLUDE": "none",
                  "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket", "OTEL_PROFILER_LOG_FILE": str(log),
                  "OTEL_PROFILER_MIN_LIFETIME": "0"})

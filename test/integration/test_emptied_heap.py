@@ -46,7 +46,7 @@ def emptied(start, program, tmp_path):
         folder = tmp_path / "told"
         folder.mkdir()
         process = Process(folder / "socket")
-        running = start([program("frees_when_told"), folder], env={
+        running = start([program("frees_on_request"), folder], env={
             **ENVIRONMENT, "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", **environment})
         eventually(lambda: seen(running) > 0, "an export of the object", unless=running.process.poll)
         (folder / "free").touch()

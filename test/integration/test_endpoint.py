@@ -18,7 +18,7 @@ from waiting import TIMEOUT_S, eventually
 pytestmark = pytest.mark.system
 
 PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/encode/pprof_kinds.def").read_text(), re.M)
-KEPT_BYTES = 1000 * 1024  # bytes that test/programs/answers.c keeps
+KEPT_BYTES = 1000 * 1024  # bytes that test/programs/works_and_waits.c keeps
 NOBODY = 65534
 LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'
 
@@ -56,7 +56,7 @@ def test_sums_since_the_start_are_those_of_all_exports(asked):
     assert 0 < first.value_of("churns", "alloc_space") < second.value_of("churns", "alloc_space")
     assert second.value_of("churns", "alloc_space") % 1000 == 0
     outcome = running.over()
-    exported = outcome.instance("answers")
+    exported = outcome.instance("works_and_waits")
     assert second.total("alloc_space") <= exported.total("alloc_space")
     assert first.total("alloc_space") < second.total("alloc_space")
 
@@ -89,7 +89,7 @@ def test_exports_of_a_time_are_handed_out_together(asked):
     running = asked(OTEL_PROFILE_EXPORT_INTERVAL="500")
     requests = running.process.ask("/otlp?seconds=2").exports()
     assert len(requests) > 2
-    instance = Outcome(0, "", "", requests).instance("answers")
+    instance = Outcome(0, "", "", requests).instance("works_and_waits")
     assert instance.value_of("burns_cpu", "samples") > 0
     running.over()
 
@@ -340,7 +340,7 @@ def test_with_few_open_files_it_listens_or_reports_that_it_does_not(start, progr
     """No client waits at a socket that is never served. (With fewer than 6 descriptors not even the log can be
     opened.)"""
     stop, path = tmp_path / "stop", tmp_path / "socket"
-    running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
+    running = start([program("works_and_waits"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
                     env={"OTEL_PROFILER_LISTEN": f"unix:{path}", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LOG_FILE": ""})
 
     def responded_and_logged():

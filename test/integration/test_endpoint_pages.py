@@ -16,7 +16,7 @@ pytestmark = pytest.mark.system
 
 TELL = BUILD / "pprof" / "tell"
 
-# functions of test/programs/answers.c, of which each profile has one; threads come and go between them
+# functions of test/programs/works_and_waits.c, of which each profile has one; threads come and go between them
 FUNCTIONS = {
     "profile?seconds=2": "burns_cpu",
     "heap": "keeps_memory",
@@ -74,7 +74,7 @@ def test_memory_that_is_freed_in_a_time_counts_below_zero(start, program, tmp_pa
     def inuse_space():
         folder = tmp_path / next(folders)
         folder.mkdir()
-        running = start([program("frees_when_told"), folder], env={
+        running = start([program("frees_on_request"), folder], env={
             "OTEL_PROFILER_TYPES": "heap", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket"})
         process = Process(folder / "socket")
         process.until_it_answers()

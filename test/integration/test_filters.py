@@ -271,7 +271,7 @@ def test_the_list_is_all_that_is_needed_beside_the_programs_own(behind, tmp_path
 
 @pytest.mark.parametrize("filtered", ["the usual ones", "the list alone"])
 def test_a_process_responds_behind_a_filter(behind, tmp_path, filtered):
-    command = [BUILD / "test/programs/answers", tmp_path / "stop"]
+    command = [BUILD / "test/programs/works_and_waits", tmp_path / "stop"]
     (tmp_path / "stop").touch()
     own = calls_made(command, tmp_path) | {"execve", "exit_group"}
     (tmp_path / "stop").unlink()

@@ -177,8 +177,8 @@ def test_a_fork_while_the_exporter_is_in_the_loader(run, program, how):
 
 def test_a_fork_waits_for_a_helper_that_is_kept_from_leaving_the_loader(run, program):
     """On a busy machine that is longer than a fork waits for anything else."""
-    preload = f"{LIBRARY}:{program('slow_looks.so')}"
-    outcome = run([program("forks_beside_looks"), 2], timeout=300,
+    preload = f"{LIBRARY}:{program('slow_iterations.so')}"
+    outcome = run([program("forks_beside_iterations"), 2], timeout=300,
                   env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
     assert (outcome.returncode, outcome.stdout) == (0, "2\n"), outcome.stderr
 

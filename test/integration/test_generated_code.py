@@ -78,8 +78,8 @@ def test_code_that_is_dropped_leaves_no_rules(run, program):
 
 def test_code_that_no_runtime_has_is_not_removed_from_one(run, program):
     """libgcc ends a program that removes tables which libgcc does not know."""
-    for env in ({}, {"OTEL_PROFILER_EXCLUDE": "tells_no_runtime"}):
-        done = run([program("tells_no_runtime")], env=env)
+    for env in ({}, {"OTEL_PROFILER_EXCLUDE": "registers_before_runtime"}):
+        done = run([program("registers_before_runtime")], env=env)
         assert (done.stdout, done.returncode) == ("nobody knew of it\n", 0), done.stderr
 
 

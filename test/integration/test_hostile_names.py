@@ -33,7 +33,7 @@ def hostile(asked, program, tmp_path):  # noqa: F811
     folder = tmp_path / "copied"
     folder.mkdir()
     path = folder / os.fsdecode(NAME)
-    shutil.copy(program("answers"), path)
+    shutil.copy(program("works_and_waits"), path)
     running = asked(path=path, OTEL_SERVICE_NAME=SERVICE, OTEL_PROFILER_ALLOC_INTERVAL="1")
     yield running
     assert running.over().returncode == 7

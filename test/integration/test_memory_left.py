@@ -53,7 +53,7 @@ def test_a_request_that_a_real_control_group_leaves_no_memory_for_is_refused(sta
         if words is None:
             pytest.skip("this machine lets root make no control group of memory")
         stop, process = tmp_path / "stop", Process(tmp_path / "socket")
-        running = start([*words, program("answers"), stop], env={"OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket", **ALL_TYPES})
+        running = start([*words, program("works_and_waits"), stop], env={"OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket", **ALL_TYPES})
         try:
             process.until_it_answers()
             assert ask(process).status == 200

@@ -25,7 +25,7 @@ class Told:
         self.sums = {"busy": 0, "all": 1, "group": 0}
         self.stop = folder / "stop"
         self.program = start(
-            ["unshare", "-m", "sh", "-c", TOLD, "sh", program("answers"), self.stop],
+            ["unshare", "-m", "sh", "-c", TOLD, "sh", program("works_and_waits"), self.stop],
             env={**ALL_TYPES, "LD_PRELOAD": "", "PRELOAD": str(library), "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket",
                  **environment}, log_to_stderr=True)
         self.process = Process(folder / "socket")
@@ -83,7 +83,7 @@ def test_nothing_is_sampled_while_processors_are_busy(start, program, library, t
     eventually(lambda: samples_in_a_second(it.process), "a sample")
     outcome = it.over()
     assert outcome.returncode == 7, outcome.stderr
-    assert outcome.instance("answers").shed_ns > 2e9
+    assert outcome.instance("works_and_waits").shed_ns > 2e9
     assert "percent busy; nothing is sampled" in outcome.stderr and "sampling goes on, after" in outcome.stderr
 
 
@@ -126,7 +126,7 @@ def test_a_busy_machine_is_seen_and_the_threshold_can_be_taken_back(asked):
             burner.wait()
     outcome = running.over()
     assert outcome.returncode == 7
-    assert outcome.instance("answers").shed_ns > 0
+    assert outcome.instance("works_and_waits").shed_ns > 0
 
 
 def test_a_child_that_only_computes_decides_for_itself(start, program, tmp_path):

@@ -22,22 +22,22 @@ class Row:
     name: str
     wall: float
     kernel: float
-    told: float
-    cpu_told: float
+    reported: float
+    cpu_reported: float
     times: int  # how often it left the processor
     unseen: float = 0.0
     kinds: dict = field(default_factory=dict)
 
     def error(self):
         """Returns the error as a part of the thread's waits."""
-        return (self.told - self.kernel) / self.kernel if self.kernel else 0.0
+        return (self.reported - self.kernel) / self.kernel if self.kernel else 0.0
 
 
-def rows_of(kernel, told, unknown):
+def rows_of(kernel, reported, unknown):
     """Returns a Row for each thread that lived long; none of the profiler's, and none whose begin no hook saw."""
     rows = []
     for key, thread in sorted(kernel.items()):
-        mine = told.get(key)
+        mine = reported.get(key)
         if thread.name in HELPERS or thread.wall < LONG_S or (not mine and re.match(unknown, thread.name)):
             continue
         seconds = mine.seconds if mine else {}
@@ -82,20 +82,20 @@ def merged(threads):
     return found
 
 
-def likeness(kernel, told, rows):
+def likeness(kernel, reported, rows):
     """Returns the share that both have under the same stacks, and the largest stacks of the kernel's that differ: of
     all threads that were seen waiting, since few samples of one thread prove little."""
     seen = [(row.pid, row.tid) for row in rows if row.kernel and row.unseen < UNSEEN * row.kernel]
     kernel = merged(kernel[key].stacks for key in seen)
-    told = merged(told[key].stacks for key in seen)
-    total_kernel, total_told = sum(kernel.values()), sum(told.values())
-    if not total_kernel or not total_told:
+    reported = merged(reported[key].stacks for key in seen)
+    total_kernel, total_reported = sum(kernel.values()), sum(reported.values())
+    if not total_kernel or not total_reported:
         return None, []
-    shortest = sorted(told, key=len)
-    kernel, told = by_likeness(kernel, shortest), by_likeness(told, shortest)
+    shortest = sorted(reported, key=len)
+    kernel, reported = by_likeness(kernel, shortest), by_likeness(reported, shortest)
     common, unlike = 0.0, []
-    for stack in {*kernel, *told}:
-        share, mine = kernel.get(stack, 0.0) / total_kernel, told.get(stack, 0.0) / total_told
+    for stack in {*kernel, *reported}:
+        share, mine = kernel.get(stack, 0.0) / total_kernel, reported.get(stack, 0.0) / total_reported
         common += min(share, mine)
         if abs(share - mine) > TOLERANCE:
             unlike.append((share, mine, stack))

@@ -6,7 +6,7 @@ from collections import defaultdict
 UNITS = {"off_cpu": 1e-9, "sched_delay": 1e-9, "samples": None}  # factor to seconds; None: by the period
 
 
-class Told:
+class ReportedThread:
     """Is one thread. Times in seconds."""
 
     def __init__(self):
@@ -45,8 +45,8 @@ class Dictionary:
 
 
 def read(requests):
-    """Returns (pid, tid) -> Told."""
-    threads = defaultdict(Told)
+    """Returns (pid, tid) -> ReportedThread."""
+    threads = defaultdict(ReportedThread)
     for request in requests:
         dictionary = Dictionary(request.dictionary)
         for resource in request.resource_profiles:

@@ -1,5 +1,5 @@
 /* Is a process to send requests to: it burns CPU time, keeps memory, allocates and frees, and its
- * threads wait, until a file exists: answers FILE. */
+ * threads wait, until a file exists: works_and_waits FILE. */
 /* flags: -lpthread */
 #define _GNU_SOURCE
 #include <pthread.h>

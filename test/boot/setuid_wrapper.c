@@ -6,7 +6,7 @@
 int main(int argc, char **argv) {
     if (argc < 2 || setgid(0) != 0 || setuid(0) != 0)
         return 2;
-    printf("door: %d\n", (int)geteuid());
+    printf("setuid_wrapper: %d\n", (int)geteuid());
     fflush(stdout);
     execv(argv[1], argv + 1);
     return 3;

@@ -1,7 +1,7 @@
 /* Forks again and again, each time while the profiler's helper reads the loader's list
- * (slow_looks.so); each child loads a library. Prints how many children did.
+ * (slow_iterations.so); each child loads a library. Prints how many children did.
  *
- * usage: LD_PRELOAD="libotelprof.so slow_looks.so" forks_beside_looks FORKS */
+ * usage: LD_PRELOAD="libotelprof.so slow_iterations.so" forks_beside_iterations FORKS */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -20,10 +20,10 @@ static int child_main(void) {
 
 int main(int argc, char **argv) {
     const int forks = argc > 1 ? atoi(argv[1]) : 1;
-    const _Atomic int *const looks = dlsym(RTLD_DEFAULT, "helper_looks");
+    const _Atomic int *const iterates = dlsym(RTLD_DEFAULT, "helper_iterates");
     int fine = 0;
     for (int i = 0; i < forks; i++) {
-        while (looks && !atomic_load(looks))
+        while (iterates && !atomic_load(iterates))
             nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
         const pid_t child = fork();
         int status = 0;

@@ -1,6 +1,6 @@
 /* Is preloaded behind the profiler: each reading of the loader's list by a profiler thread takes a
- * sixth of a second, as on a machine that has no time for that thread. helper_looks is 1 meanwhile.
- */
+ * sixth of a second, as on a machine that has no time for that thread. Meanwhile helper_iterates is
+ * 1. */
 #define _GNU_SOURCE
 #include "../../common/helper_name.h"
 
@@ -11,11 +11,11 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-_Atomic int helper_looks;
+_Atomic int helper_iterates;
 
 typedef int visit(struct dl_phdr_info *info, size_t size, void *arg);
 
-struct look {
+struct iteration {
     visit *visit;
     void *arg;
     bool has_slept;
@@ -28,20 +28,20 @@ static bool is_helper(void) {
 }
 
 static int visit_slowly(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct look *const look = arg;
+    struct iteration *const iteration = arg;
     const struct timespec a_while = {.tv_nsec = 160 * 1000 * 1000};
-    if (!look->has_slept && is_helper()) {
-        atomic_store(&helper_looks, 1);
+    if (!iteration->has_slept && is_helper()) {
+        atomic_store(&helper_iterates, 1);
         nanosleep(&a_while, NULL);
-        atomic_store(&helper_looks, 0);
+        atomic_store(&helper_iterates, 0);
     }
-    look->has_slept = true;
-    return look->visit(info, size, look->arg);
+    iteration->has_slept = true;
+    return iteration->visit(info, size, iteration->arg);
 }
 
 int dl_iterate_phdr(visit *function, void *arg) {
     int (*const next)(visit *, void *) =
         (int (*)(visit *, void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
-    struct look look = {function, arg, false};
-    return next(visit_slowly, &look);
+    struct iteration iteration = {function, arg, false};
+    return next(visit_slowly, &iteration);
 }
