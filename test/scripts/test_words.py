@@ -38,6 +38,20 @@ def test_python_files_are_read_for_a_few_words():
     assert {"shim/libotelprof.map.in", "scripts/doc-tables", "test/lib/waiting.py"} <= read
 
 
+def test_names_of_files_and_folders_are_read():
+    found = [[word for word, _ in words().faults_of_path(path)] for path in
+             ("test/boot/units/boot-door.service", "shim/withdrawal/cycle.c", "test/apps/looks.go", "common/lookup.h")]
+    assert found == [["door"], ["withdrawal"], ["looks"], []]
+    assert {"Makefile", "test/boot/units/boot-all.service"} <= set(words().paths([]))
+
+
+def test_a_refused_name_of_a_file_is_reported(monkeypatch, capsys):
+    module = words()
+    monkeypatch.setattr(module, "paths", lambda given: ["test/boot/door.c"])
+    assert module.main([str(ROOT / "test/boot")]) == 1
+    assert capsys.readouterr().out == "test/boot/door.c: the name: 'door': interface\n"
+
+
 def test_the_list_of_exceptions_is_short():
     rows = [row for row in words().EXCEPTIONS.read_text().splitlines() if row and not row.startswith("#")]
     assert len(rows) <= words().MAX_EXCEPTIONS
