@@ -72,7 +72,7 @@ static void add_text(struct line *line, const char *text) {
 }
 
 /* Adds any text of the caller's, made printable: see shown_text.h. */
-static void add_shown(struct line *line, const char *text, size_t size) {
+static void log_add_shown(struct line *line, const char *text, size_t size) {
     const size_t room = LINE_BYTES - 1 - line->length;
     line->length +=
         shown_text(line->text + line->length, room < SHOWN_MOST ? room : SHOWN_MOST, text, size);
@@ -101,7 +101,7 @@ static int64_t take_signed(va_list *arguments, int longs) {
 static void add_slice(struct line *line, va_list *arguments) {
     const int precision = va_arg(*arguments, int);
     const char *const text = va_arg(*arguments, const char *);
-    add_shown(line, text, precision > 0 ? (size_t)precision : 0);
+    log_add_shown(line, text, precision > 0 ? (size_t)precision : 0);
 }
 
 /* Formats the conversion at `at`, just behind the percent sign. Returns the rest of the format. */
@@ -118,7 +118,7 @@ static const char *add_conversion(struct line *line, const char *at, va_list *ar
     switch (*at) {
     case 's':
         text = va_arg(*arguments, const char *);
-        add_shown(line, text ? text : "(null)", SIZE_MAX);
+        log_add_shown(line, text ? text : "(null)", SIZE_MAX);
         break;
     case 'd':
         add_signed(line, take_signed(arguments, longs));

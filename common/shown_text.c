@@ -11,7 +11,7 @@ enum { LONGEST_SEQUENCE = 4, ESCAPED_BYTES = 4, DOTS = 3 };
 
 /* Returns true if the character can be shown; false for C0 and DEL, C1, line and paragraph
  * separators, embeddings, overrides and isolates. */
-static bool is_plain(uint32_t code) {
+static bool shown_is_plain(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);
 }
@@ -22,7 +22,7 @@ static size_t plain_length(const char *at, size_t left) {
     char sequence[LONGEST_SEQUENCE + 1] = {0}; /* a copy, so that no byte behind the text is read */
     memcpy(sequence, at, left < LONGEST_SEQUENCE ? left : LONGEST_SEQUENCE);
     const size_t length = utf8_sequence(sequence);
-    return length && is_plain(utf8_code_point(sequence, length)) ? length : 0;
+    return length && shown_is_plain(utf8_code_point(sequence, length)) ? length : 0;
 }
 
 static void escape(char *to, char byte) {

@@ -52,7 +52,7 @@ static size_t severity_of(enum log_level level) {
     return level < sizeof severities ? severities[level] : DEBUG;
 }
 
-static char *add_words(char *to, const char *text) {
+static char *syslog_add_words(char *to, const char *text) {
     const size_t length = strlen(text);
     memcpy(to, text, length);
     return to + length;
@@ -60,13 +60,14 @@ static char *add_words(char *to, const char *text) {
 
 static size_t write_head(char head[static HEAD_BYTES], const struct syslog_lines *lines,
                          uint32_t lost, enum log_level level) {
-    char *at = add_words(head, "<");
+    char *at = syslog_add_words(head, "<");
     at = number_write(at, 10, DAEMON + severity_of(level));
-    at = add_words(add_words(at, ">"), lines->program);
-    at = number_write(add_words(at, "["), 10, (uint64_t)getpid());
-    at = add_words(at, "]: ");
+    at = syslog_add_words(syslog_add_words(at, ">"), lines->program);
+    at = number_write(syslog_add_words(at, "["), 10, (uint64_t)getpid());
+    at = syslog_add_words(at, "]: ");
     if (lost)
-        at = add_words(number_write(add_words(at, "("), 10, lost), " lines were lost) ");
+        at = syslog_add_words(number_write(syslog_add_words(at, "("), 10, lost),
+                              " lines were lost) ");
     return (size_t)(at - head);
 }
 
@@ -125,8 +126,8 @@ static void leave_place(struct syslog_waiting *place, uint32_t state) {
     atomic_store_explicit(&place->state, state, memory_order_release);
 }
 
-static void keep_line(struct syslog_lines *lines, enum log_level level, const char *text,
-                      size_t size) {
+static void syslog_keep_line(struct syslog_lines *lines, enum log_level level, const char *text,
+                             size_t size) {
     for (int i = 0; i < SYSLOG_WAITING; i++) {
         struct syslog_waiting *const place = &lines->waiting[i];
         if (!take_place(place, PLACE_FREE, PLACE_WRITTEN))
@@ -159,7 +160,7 @@ void syslog_lines_send_waiting(struct syslog_lines *lines) {
 void syslog_line_write(struct syslog_lines *lines, bool is_helper, enum log_level level,
                        const char *text, size_t size) {
     if (!is_helper) {
-        keep_line(lines, level, text, size);
+        syslog_keep_line(lines, level, text, size);
         return;
     }
     syslog_lines_send_waiting(lines);

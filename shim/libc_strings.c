@@ -46,7 +46,7 @@ char *strrchr(const char *text, int wanted) {
 
 /* Returns true if `set` contains the character. Does not use strchr(), which would find the text's
  * final 0 in every set. */
-static bool is_one_of(char c, const char *set) {
+static bool byte_is_one_of(char c, const char *set) {
     while (at(set, 0) && at(set, 0) != c)
         set++;
     return at(set, 0);
@@ -54,14 +54,14 @@ static bool is_one_of(char c, const char *set) {
 
 size_t strspn(const char *text, const char *set) {
     size_t size = 0;
-    while (is_one_of(at(text, size), set))
+    while (byte_is_one_of(at(text, size), set))
         size++;
     return size;
 }
 
 size_t strcspn(const char *text, const char *set) {
     size_t size = 0;
-    while (at(text, size) && !is_one_of(at(text, size), set))
+    while (at(text, size) && !byte_is_one_of(at(text, size), set))
         size++;
     return size;
 }

@@ -14,7 +14,7 @@ static int32_t known(struct otlp_writer *w, struct intern *table, const void *ke
 }
 
 /* Begins an item whose length varies; the caller appends the rest to w->item. */
-static void begin_item(struct otlp_writer *w, const void *head, size_t size) {
+static void otlp_begin_item(struct otlp_writer *w, const void *head, size_t size) {
     w->item.size = 0;
     wire_raw(&w->item, head, size);
 }
@@ -36,7 +36,7 @@ static bool is_valid(const char *string) {
 }
 
 /* Returns the string itself, or a copy that is UTF-8; "" without memory. */
-static const char *text(struct otlp_writer *w, const char *string) {
+static const char *otlp_valid_text(struct otlp_writer *w, const char *string) {
     if (is_valid(string))
         return string;
     char *const copy = arena_copy(&w->arena, string, strlen(string));
@@ -47,7 +47,7 @@ static const char *text(struct otlp_writer *w, const char *string) {
 }
 
 static int32_t string_index(struct otlp_writer *w, const char *string) {
-    const char *const valid = text(w, string);
+    const char *const valid = otlp_valid_text(w, string);
     return known(w, &w->strings, valid, strlen(valid));
 }
 
@@ -57,14 +57,14 @@ static int32_t list_attribute(struct otlp_writer *w, struct listed_attribute *at
                               const char *key, const char *unit, const char *string) {
     attribute->key = string_index(w, key);
     attribute->unit = string_index(w, unit);
-    begin_item(w, attribute, LISTED_ATTRIBUTE_BYTES);
+    otlp_begin_item(w, attribute, LISTED_ATTRIBUTE_BYTES);
     wire_raw(&w->item, string, strlen(string));
     return end_item(w, &w->attributes);
 }
 
 int32_t otlp_attribute_string(struct otlp_writer *w, const char *key, const char *value) {
     return list_attribute(w, &(struct listed_attribute){.form = ANY_STRING}, key, "",
-                          text(w, value));
+                          otlp_valid_text(w, value));
 }
 
 int32_t otlp_attribute_int(struct otlp_writer *w, const char *key, int64_t value,
@@ -86,9 +86,9 @@ int32_t otlp_attribute_bool(struct otlp_writer *w, const char *key, bool value) 
 int32_t otlp_attribute_strings(struct otlp_writer *w, const char *key, const char *const *values,
                                size_t count) {
     const struct listed_attribute attribute = {.key = string_index(w, key), .form = ANY_ARRAY};
-    begin_item(w, &attribute, LISTED_ATTRIBUTE_BYTES);
+    otlp_begin_item(w, &attribute, LISTED_ATTRIBUTE_BYTES);
     for (size_t i = 0; i < count; i++) {
-        const char *const valid = text(w, values[i]);
+        const char *const valid = otlp_valid_text(w, values[i]);
         wire_raw(&w->item, valid, strlen(valid) + 1);
     }
     return end_item(w, &w->attributes);
@@ -108,7 +108,7 @@ int32_t otlp_function(struct otlp_writer *w, const char *name, const char *syste
 int32_t otlp_mapping(struct otlp_writer *w, const struct otlp_mapping *mapping) {
     const struct listed_mapping head = {mapping->start, mapping->limit, mapping->file_offset,
                                         string_index(w, mapping->filename)};
-    begin_item(w, &head, LISTED_MAPPING_BYTES);
+    otlp_begin_item(w, &head, LISTED_MAPPING_BYTES);
     wire_raw(&w->item, mapping->attributes, mapping->attribute_count * sizeof *mapping->attributes);
     return end_item(w, &w->mappings);
 }
@@ -116,7 +116,7 @@ int32_t otlp_mapping(struct otlp_writer *w, const struct otlp_mapping *mapping) 
 int32_t otlp_location(struct otlp_writer *w, int32_t mapping, uint64_t address,
                       const struct otlp_line *lines, size_t line_count, int32_t frame_type) {
     const struct listed_location head = {address, mapping, frame_type};
-    begin_item(w, &head, sizeof head);
+    otlp_begin_item(w, &head, sizeof head);
     wire_raw(&w->item, lines, line_count * sizeof *lines);
     return end_item(w, &w->locations);
 }

@@ -43,7 +43,7 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
 
 /* Returns true if the storage's name is still where it was found: the object may be unloaded, and
  * another one loaded at its address. */
-static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
+static bool object_has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
     static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
     const size_t size = sizeof CPP_STORAGE_NAME("1");
     return is_readable_in(object, named->name, size) &&
@@ -57,7 +57,7 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
 static bool is_followed_object(unsigned number, const struct dl_phdr_info *object) {
     const struct followed *const f = &followed[number];
     return f->table && f->object.bias == object->dlpi_addr && f->build == object_build(object) &&
-           has_name(object, &f->object) &&
+           object_has_name(object, &f->object) &&
            is_readable_in(object, f->table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
            !storage_calls_are_bypassed(number, (const uintptr_t *)f->table);
 }
@@ -72,7 +72,7 @@ static int free_number(void) {
 static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
                                        const struct cpp_object *named) {
     enum cpp_outcome outcome = CPP_NOT_LOADED;
-    if (!has_name(object, named))
+    if (!object_has_name(object, named))
         return outcome;
     const uintptr_t table = storage_table_find(object, named->name, &outcome);
     const int number = free_number();

@@ -186,7 +186,7 @@ static __attribute__((noinline)) void ask(unsigned number, void *self) {
 
 /* Returns true if the token shows that the call is the API's, or if that needs no proof any more.
  * Attach() has returned such a token to this thread, or the token begins with its context. */
-static bool is_token(struct storage *storage, unsigned number, uintptr_t token) {
+static bool storage_is_token(struct storage *storage, unsigned number, uintptr_t token) {
     return is_proven(&storage->detaches) || thread_spans_has(token, number) ||
            is_context(storage, token);
 }
@@ -195,7 +195,8 @@ __attribute__((used)) static uintptr_t detach_before(struct observed_call *call)
     const unsigned number = (unsigned)call->number;
     struct storage *const storage = &storages[number];
     const uintptr_t *const arguments = call->arguments;
-    call->is_observed = is_self(storage, arguments[0]) && is_token(storage, number, arguments[1]);
+    call->is_observed =
+        is_self(storage, arguments[0]) && storage_is_token(storage, number, arguments[1]);
     return storage->detach;
 }
 

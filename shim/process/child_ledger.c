@@ -207,7 +207,7 @@ static void free_entry(struct ledger_entry *entry) {
     atomic_store(&entry->pid, 0);
 }
 
-static uint32_t take_entry(struct ledger *ledger, uint32_t pid) {
+static uint32_t ledger_take_entry(struct ledger *ledger, uint32_t pid) {
     const uint32_t used = atomic_load(&ledger->used);
     for (uint32_t i = 0; i < used && i < ENTRIES; i++)
         if (take_at(ledger, i, pid))
@@ -240,7 +240,7 @@ static void report(void) {
         return;
     const uint32_t parent = stat.parent;
     if (children.entry == NO_ENTRY) {
-        children.entry = take_entry(ledger, stat.pid);
+        children.entry = ledger_take_entry(ledger, stat.pid);
         children.parent = parent;
     }
     if (children.entry == NO_ENTRY)
@@ -268,19 +268,19 @@ void child_ledger_report(void) {
 
 /* --- the parent's part --- */
 
-static uint32_t used_of(const struct ledger *ledger) {
+static uint32_t ledger_used(const struct ledger *ledger) {
     const uint32_t used = atomic_load(&ledger->used);
     return used < ENTRIES ? used : ENTRIES;
 }
 
 static bool has_entry(const struct ledger *ledger, uint32_t pid) {
-    for (uint32_t i = 0; i < used_of(ledger); i++)
+    for (uint32_t i = 0; i < ledger_used(ledger); i++)
         if (atomic_load(&ledger->entries[i].pid) == pid)
             return true;
     return false;
 }
 
-static bool is_there(uint32_t pid) {
+static bool ledger_process_is_there(uint32_t pid) {
     struct process_stat stat;
     return process_stat_read_of((pid_t)pid, &stat);
 }
@@ -296,7 +296,7 @@ static bool is_gone(const struct ledger_entry *entry) {
 /* Returns true if the entry of a process with that parent counts for this process: the parent is
  * this process, or has no entry. If the parent has an entry, that contains the time of its
  * children. */
-static bool counts(const struct ledger *ledger, uint32_t parent, uint32_t own) {
+static bool ledger_entry_counts(const struct ledger *ledger, uint32_t parent, uint32_t own) {
     return parent == own || !has_entry(ledger, parent);
 }
 
@@ -310,18 +310,19 @@ static void count_entry(struct ledger *ledger, struct ledger_entry *entry, uint3
     const bool is_child = parent == own;
     if (!pid || is_child != of_child)
         return;
-    if (parent ? !is_gone(entry) || (!is_child && is_there(parent)) : is_there(pid))
+    if (parent ? !is_gone(entry) || (!is_child && ledger_process_is_there(parent))
+               : ledger_process_is_there(pid))
         return;
-    if (parent && counts(ledger, parent, own))
+    if (parent && ledger_entry_counts(ledger, parent, own))
         children.exported_nano += atomic_load(&entry->exported_nano);
     free_entry(entry);
 }
 
 /* Counts all entries, children last: the entry of a process is needed to judge the entries of its
  * children. */
-static void count_entries(struct ledger *ledger, uint32_t own) {
+static void ledger_count_entries(struct ledger *ledger, uint32_t own) {
     for (int of_child = 0; of_child <= 1; of_child++)
-        for (uint32_t i = 0; i < used_of(ledger); i++)
+        for (uint32_t i = 0; i < ledger_used(ledger); i++)
             count_entry(ledger, &ledger->entries[i], own, of_child);
 }
 
@@ -330,7 +331,7 @@ static void count_entries(struct ledger *ledger, uint32_t own) {
 static uint64_t exported_above(uint32_t own) {
     const struct ledger *const ledger = children.ancestor;
     uint64_t nano = 0;
-    for (uint32_t i = 0; ledger && i < used_of(ledger); i++) {
+    for (uint32_t i = 0; ledger && i < ledger_used(ledger); i++) {
         const struct ledger_entry *const entry = &ledger->entries[i];
         if (atomic_load(&entry->pid) && atomic_load(&entry->parent) == own && is_gone(entry))
             nano += atomic_load(&entry->exported_nano);
@@ -340,10 +341,10 @@ static uint64_t exported_above(uint32_t own) {
 
 /* Counts the time that is lost. Reads the total first: a child that is waited for meanwhile is then
  * subtracted too early, which the next count corrects; the other order would count it as lost. */
-static void count_lost(uint32_t own) {
+static void ledger_count_lost(uint32_t own) {
     const uint64_t total = childrens_nano();
     for (uint32_t i = 0; i < children.own_count; i++)
-        count_entries(children.own[i], own);
+        ledger_count_entries(children.own[i], own);
     const uint64_t exported = children.exported_nano + exported_above(own);
     const uint64_t lost = total > exported ? total - exported : 0;
     if (lost <= atomic_load(&capture.short_child_nano))
@@ -371,7 +372,7 @@ static bool is_free(uint32_t pid) {
 /* Returns true if the process has ended, whether its parent has waited for it or not, or runs
  * another program: it writes no sample any more. `start_nano`: CLOCK_MONOTONIC, a moment when the
  * process existed; 0: not known. A process that began later has the id of one that has ended. */
-static bool has_ended(uint32_t pid, uint64_t start_nano) {
+static bool ledger_process_has_ended(uint32_t pid, uint64_t start_nano) {
     struct process_stat stat;
     if (!proc_shows_all())
         return false;
@@ -395,7 +396,7 @@ void child_ledger_poll(void) {
     if (children.searches < MOST_SEARCHES)
         search_ancestor();
     report();
-    children.exported_nano += child_samples_find_ended(has_ended);
+    children.exported_nano += child_samples_find_ended(ledger_process_has_ended);
     if (children.own_count && !children.is_unknown && process_stat_read(&stat))
-        count_lost(stat.pid);
+        ledger_count_lost(stat.pid);
 }

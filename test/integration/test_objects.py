@@ -171,6 +171,17 @@ def test_two_folders_make_the_same_objects(tmp_path):
     assert [path for part in ("common", "shim") for path in (ROOT / part).rglob("*.[ch]") if timed.search(path.read_text())] == []
 
 
+def test_no_two_files_have_a_static_function_of_one_name():
+    """A name in a stack trace or in a debugger then leads to one function."""
+    homes = {}
+    for path in sorted(path for folder in ("common", "shim") for path in (ROOT / folder).rglob("*.c")):
+        text = re.sub(r"/\*.*?\*/|__attribute__\(\(.*?\)\)", "", path.read_text(), flags=re.S)
+        for name in re.findall(r"^static\b[^;{}=#]*?\b(\w+)\s*\([^;{}]*\)\s*\{", text, re.M):
+            homes.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert len(homes) > 1500
+    assert {name: sorted(files) for name, files in homes.items() if len(files) > 1} == {}
+
+
 def headers():
     return sorted(
         str(path.relative_to(ROOT))

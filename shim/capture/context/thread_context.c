@@ -42,9 +42,9 @@ static bool attribute_in(const struct window *window, uint32_t at,
 
 /* Reads the attribute at `at` of `size` bytes; moves the window if it must. If the attribute ends
  * beyond `size`, its value must not be read. Returns false if the memory cannot be read. */
-static bool read_attribute(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
-                           uint32_t at, struct window *window,
-                           struct context_attribute *attribute) {
+static bool thread_context_read_attribute(struct foreign_memory *memory, uintptr_t entries,
+                                          uint32_t size, uint32_t at, struct window *window,
+                                          struct context_attribute *attribute) {
     const uint32_t left = size - at;
     const uint32_t bytes = left < FOREIGN_COPY_BYTES ? left : FOREIGN_COPY_BYTES;
     if (attribute_in(window, at, attribute))
@@ -65,7 +65,7 @@ static bool read_attributes(struct foreign_memory *memory, uintptr_t entries, ui
     struct window window = {.end = 0};
     for (uint32_t at = 0; size - at >= 2;) {
         struct context_attribute attribute = {.key_index = 0};
-        if (!read_attribute(memory, entries, size, at, &window, &attribute))
+        if (!thread_context_read_attribute(memory, entries, size, at, &window, &attribute))
             return false;
         if (attribute.value_bytes > size - at - 2)
             break;

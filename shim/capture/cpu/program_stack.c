@@ -72,7 +72,7 @@ static void program_stack_store(stack_t *place, stack_t kept) {
     place->ss_size = kept.ss_size;
 }
 
-static bool are_equal(const stack_t *a, const stack_t *b) {
+static bool stack_settings_are_equal(const stack_t *a, const stack_t *b) {
     return a->ss_sp == b->ss_sp && a->ss_flags == b->ss_flags && a->ss_size == b->ss_size;
 }
 
@@ -86,9 +86,10 @@ static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t presen
 }
 
 /* Returns the place that has the setting; if none has it, stores it in a place. */
-static uint32_t place_for(struct own_signal_stack *stack, uint32_t present, stack_t kept) {
+static uint32_t stack_setting_place(struct own_signal_stack *stack, uint32_t present,
+                                    stack_t kept) {
     uint32_t place = 0;
-    while (place < PROGRAM_SETTINGS && !are_equal(&stack->settings[place], &kept))
+    while (place < PROGRAM_SETTINGS && !stack_settings_are_equal(&stack->settings[place], &kept))
         place++;
     if (place == PROGRAM_SETTINGS) {
         place = place_to_replace(stack, present);
@@ -110,7 +111,7 @@ static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *ke
         program_stack_store(&stack->settings[0], stack->settings[present]);
         stack->first_stands_for_latest = false;
     }
-    return place_for(stack, present, kept);
+    return stack_setting_place(stack, present, kept);
 }
 
 /* Returns the program's setting. If the kernel's setting is not ours, the program has set it by a
@@ -127,7 +128,7 @@ int program_stack_flags(const struct own_signal_stack *stack, const stack_t *ker
 
 stack_t program_stack_disabled(struct own_signal_stack *stack) {
     const stack_t disabled = {.ss_flags = SS_DISABLE};
-    return own_signal_stack_setting(stack, place_for(stack, stack->latest, disabled));
+    return own_signal_stack_setting(stack, stack_setting_place(stack, stack->latest, disabled));
 }
 
 bool program_stack_is_first(const struct own_signal_stack *stack) {
@@ -154,7 +155,8 @@ bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, u
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp) {
     const bool stays =
         error_of(frames) != 0 || program_stack_has(&stack->settings[stack->latest], sp);
-    const uint32_t place = stays ? stack->latest : place_for(stack, stack->latest, as_kept(frames));
+    const uint32_t place =
+        stays ? stack->latest : stack_setting_place(stack, stack->latest, as_kept(frames));
     *frames = own_signal_stack_setting(stack, place);
 }
 

@@ -50,7 +50,7 @@ struct scan {
 
 /* Returns the offset of the object's block of thread-local variables from the thread pointer: in
  * static TLS it is the same on every thread. Returns 0 if the block is elsewhere, or not known. */
-static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
+static intptr_t python_static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
     if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||
         !info->dlpi_tls_data)
@@ -95,7 +95,7 @@ static void switch_on(struct scan *scan, const struct dl_phdr_info *info, size_t
         !fixed_modules_at(&python->modules->fixed, (uintptr_t)symbols[RUNTIME].address);
     const struct object_segments segments = object_segments_of(info);
     const ElfW(Phdr) *const variables = object_header(&segments, PT_TLS);
-    python->block = variables ? static_block(info, size) : 0;
+    python->block = variables ? python_static_block(info, size) : 0;
     python->block_bytes = variables ? variables->p_memsz : 0;
     python->block_module = variables && !python->block ? info->dlpi_tls_modid : 0;
     for (int i = 0; i < PYTHON_SLOTS; i++)

@@ -141,12 +141,12 @@ static void set_head(struct child_slot *slot, const struct forked_child *of) {
 /* Frees a slot. Stores the owner last, so that the next owner finds the slot empty. */
 static void slot_free(struct child_slot *slot) {
     set_head(slot, &(struct forked_child){0});
-    /* pairs with the exchange in take_slot() */
+    /* pairs with the exchange in child_samples_take_slot() */
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
 }
 
 /* Takes a free slot. Returns its number, or NO_SLOT. */
-static uint32_t take_slot(void) {
+static uint32_t child_samples_take_slot(void) {
     const uint64_t owner = owned_by(child.child.pid, CHILD_SLOT_USED);
     for (uint32_t i = 0; i < CHILD_SLOTS; i++) {
         struct child_slot *const slot = &child.ancestor->heads[i];
@@ -168,7 +168,7 @@ static uint32_t take_slot(void) {
 static struct child_slot *slot_to_write(void) {
     uint32_t number = atomic_load_explicit(&child.slot, memory_order_relaxed);
     if (number == NO_SLOT) {
-        number = take_slot();
+        number = child_samples_take_slot();
         atomic_store_explicit(&child.slot, number, memory_order_relaxed);
     }
     if (number == NO_SLOT)
@@ -276,7 +276,7 @@ static bool append_stack(const struct modules *objects, struct python_functions 
     return true;
 }
 
-static uint64_t hash_of(const struct sample *sample, uint64_t interval) {
+static uint64_t child_samples_hash(const struct sample *sample, uint64_t interval) {
     const uint64_t seed = (uint64_t)sample->tid << 16 ^ (uint64_t)sample->kind << 8 ^ sample->flags;
     return hash_words(hash_word(seed, interval), sample->frames, sample->frame_count) | 1;
 }
@@ -285,7 +285,7 @@ static void write_sample(const struct modules *objects, struct python_functions 
                          const struct sample *sample, struct child_slot *slot) {
     uint8_t *const records =
         child.ancestor->records[atomic_load_explicit(&child.slot, memory_order_relaxed)];
-    const uint64_t hash = hash_of(sample, modules_interval(objects));
+    const uint64_t hash = child_samples_hash(sample, modules_interval(objects));
     if (!find_written(hash)->hash && !append_stack(objects, functions, sample, hash, records))
         return;
     struct written_record *const stack = find_written(hash);
@@ -489,7 +489,7 @@ static const struct child_function *function_at(const struct child_copy *copy, u
                : NULL;
 }
 
-static bool is_text(uint32_t size, uint32_t character, uint32_t most) {
+static bool child_samples_is_text(uint32_t size, uint32_t character, uint32_t most) {
     return character <= 4 && character != 3 && size <= most * character;
 }
 
@@ -499,8 +499,10 @@ bool child_samples_name(const struct child_copy *copies, uint64_t frame,
     const struct child_function *const function =
         number < CHILD_SLOTS ? function_at(&copies[number], frame_function(frame)) : NULL;
     if (!function ||
-        !is_text(function->name_size, function->name_character, PYTHON_NAME_CHARACTERS) ||
-        !is_text(function->file_size, function->file_character, PYTHON_FILE_CHARACTERS))
+        !child_samples_is_text(function->name_size, function->name_character,
+                               PYTHON_NAME_CHARACTERS) ||
+        !child_samples_is_text(function->file_size, function->file_character,
+                               PYTHON_FILE_CHARACTERS))
         return false;
     python_text(function->texts, function->name_size, function->name_character, names.name);
     python_text(function->texts + function->name_size, function->file_size,

@@ -143,7 +143,7 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
 }
 
 /* Returns the segment's stack that has the address; NULL: there is none. */
-static struct own_signal_stack *stack_at(struct segment *segment, uintptr_t address) {
+static struct own_signal_stack *own_signal_stack_at(struct segment *segment, uintptr_t address) {
     const uintptr_t from_first = address - first_stack_of(segment);
     const uint32_t place =
         from_first <= OWN_SIGNAL_STACK_BYTES
@@ -161,7 +161,7 @@ struct own_signal_stack *own_signal_stacks_at(uintptr_t address) {
         const uintptr_t segment = atomic_load_explicit(&segments[i], memory_order_relaxed);
         const uintptr_t low = segment - OWN_SIGNAL_STACK_BYTES - GUARD_BYTES;
         if (segment && address - 1 - low < SEGMENT_BYTES)
-            return stack_at((struct segment *)segment, address);
+            return own_signal_stack_at((struct segment *)segment, address);
     }
     return NULL;
 }

@@ -182,7 +182,7 @@ static bool is_listed_as(const struct module_snapshot *snapshot, size_t at,
 
 /* Compares the loader's counters, which come with each object of the list, with the snapshot's.
  * Returns false if the list need not be read: nothing has changed, or the snapshot is outdated. */
-static bool begin_update(struct update *update, const struct dl_phdr_info *info) {
+static bool snapshot_begin_update(struct update *update, const struct dl_phdr_info *info) {
     const struct module_snapshot *const snapshot = update->builder.snapshot;
     update->adds = info->dlpi_adds;
     update->subs = info->dlpi_subs;
@@ -219,7 +219,7 @@ static bool shrink(struct update *update, const struct dl_phdr_info *info) {
 static int update_by_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct update *const update = arg;
     (void)size;
-    if (update->builder.listed++ == 0 && !begin_update(update, info))
+    if (update->builder.listed++ == 0 && !snapshot_begin_update(update, info))
         return 1;
     const bool fits = update->result == SNAPSHOT_GREW ? grow(update, info) : shrink(update, info);
     if (!fits)

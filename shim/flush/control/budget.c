@@ -175,7 +175,7 @@ static double longer_interval(const struct sampling_cost *cost, uint64_t in_forc
     return longest > proportional && chosen > longest ? longest : chosen;
 }
 
-static uint64_t whole(double number, uint64_t low, uint64_t high) {
+static uint64_t whole_between(double number, uint64_t low, uint64_t high) {
     if (!(number > (double)low))
         return low;
     return number < (double)high ? (uint64_t)(number + 0.5) : high;
@@ -193,16 +193,17 @@ static void lower_rates(struct budget *budget, const struct overhead *seen,
     double ratio = allowed_ratio(seen, SAMPLING_CPU, level);
     const uint64_t slowest = least_of(set->cpu_frequency, BUDGET_LEAST_FREQUENCY);
     if (ratio < 1)
-        budget->most_frequency = whole(lower_frequency(seen, in_force->cpu_frequency, ratio),
-                                       slowest, in_force->cpu_frequency);
+        budget->most_frequency =
+            whole_between(lower_frequency(seen, in_force->cpu_frequency, ratio), slowest,
+                          in_force->cpu_frequency);
     ratio = allowed_ratio(seen, SAMPLING_ALLOCATIONS, level);
     if (ratio < 1)
-        budget->least_interval =
-            whole(longer_interval(&seen->of[SAMPLING_ALLOCATIONS], in_force->alloc_interval, ratio),
-                  in_force->alloc_interval, most_of(set->alloc_interval, BUDGET_LONGEST_INTERVAL));
+        budget->least_interval = whole_between(
+            longer_interval(&seen->of[SAMPLING_ALLOCATIONS], in_force->alloc_interval, ratio),
+            in_force->alloc_interval, most_of(set->alloc_interval, BUDGET_LONGEST_INTERVAL));
     ratio = allowed_ratio(seen, SAMPLING_LOCKS, level);
     if (ratio < 1)
-        budget->least_lock_interval = whole(
+        budget->least_lock_interval = whole_between(
             longer_interval(&seen->of[SAMPLING_LOCKS], in_force->lock_interval, ratio),
             in_force->lock_interval, most_of(set->lock_interval, BUDGET_LONGEST_LOCK_INTERVAL));
 }

@@ -73,7 +73,7 @@ static const char *open_problem(const char *path) {
            "put another in its place";
 }
 
-static uint64_t hash_of(const struct declared_file *read) {
+static uint64_t control_file_hash(const struct declared_file *read) {
     const uint64_t hash = hash_memory(hash_word(1, read->size), read->text, read->size);
     return hash ? hash : 1;
 }
@@ -85,7 +85,7 @@ static const char *read_trusted(const struct control_file *file, struct declared
                           : declared_file_take(descriptor, MOST_BYTES, read);
 }
 
-static void read_overlay(struct control_file *file, const struct declared_file *read) {
+static void control_file_read_overlay(struct control_file *file, const struct declared_file *read) {
     struct reading reading = {.file = file};
     file->overlay = (struct overlay){.has = 0};
     overlay_read(&file->overlay, read->text, read->size, file->api->config, report_wrong_line,
@@ -109,11 +109,11 @@ static bool reload_overlay(struct control_file *file, bool has_changed) {
         log_write(file->api->log, is_missing ? LOG_DEBUG : level_of_warnings(file),
                   "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing", file->path, problem);
     file->refusal = error ? NULL : problem;
-    file->contents = problem ? 0 : hash_of(&read);
+    file->contents = problem ? 0 : control_file_hash(&read);
     if (problem)
         file->overlay = (struct overlay){.has = 0};
     else if (has_changed || file->contents != before)
-        read_overlay(file, &read);
+        control_file_read_overlay(file, &read);
     free(read.text);
     return file->contents != before;
 }

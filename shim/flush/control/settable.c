@@ -191,8 +191,8 @@ static const char *overlay_set(struct overlay *overlay, const struct row *row, s
     return NULL;
 }
 
-static bool read_pair(struct overlay *overlay, struct part name, struct part value,
-                      const struct config *config, struct sentence *sentence) {
+static bool settable_read_pair(struct overlay *overlay, struct part name, struct part value,
+                               const struct config *config, struct sentence *sentence) {
     enum { SHOWN = 60 }; /* bytes of a foreign text that a message shows */
     const struct row *const row = settable_find(name);
     if (!row) {
@@ -222,7 +222,7 @@ static bool overlay_read_line(struct overlay *overlay, struct part line,
     if (setting_is_nothing(line))
         return true;
     if (setting_split(line, &name, &value))
-        return read_pair(overlay, name, value, config, sentence);
+        return settable_read_pair(overlay, name, value, config, sentence);
     sentence_add(sentence, "what stands there is not NAME=value");
     return false;
 }

@@ -67,8 +67,8 @@ static enum outcome read_payload(struct process_context *c, uint64_t address,
     return outcome;
 }
 
-static enum outcome read_once(struct process_context *c, uint64_t address,
-                              struct attribute_set *set) {
+static enum outcome process_context_read_once(struct process_context *c, uint64_t address,
+                                              struct attribute_set *set) {
     struct header header = {.version = 0};
     if (!read_header(address, &header))
         return CONTEXT_GONE;
@@ -89,7 +89,7 @@ static enum outcome process_context_read_at(struct process_context *c, uint64_t 
                                             struct attribute_set *set) {
     enum outcome outcome = CONTEXT_BUSY;
     for (int i = 0; i < TRIES && outcome == CONTEXT_BUSY; i++)
-        outcome = read_once(c, address, set);
+        outcome = process_context_read_once(c, address, set);
     return outcome;
 }
 

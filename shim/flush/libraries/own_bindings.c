@@ -36,7 +36,7 @@ static struct {
 
 /* --- where an address is --- */
 
-static struct object_range range_of(const struct dl_phdr_info *info) {
+static struct object_range object_range_of(const struct dl_phdr_info *info) {
     struct object_range range = {UINTPTR_MAX, 0};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
@@ -49,13 +49,13 @@ static struct object_range range_of(const struct dl_phdr_info *info) {
     return range;
 }
 
-static bool is_in(struct object_range range, uintptr_t address) {
+static bool object_range_has(struct object_range range, uintptr_t address) {
     return address >= range.start && address < range.end;
 }
 
 static bool is_own(uintptr_t address) {
     for (size_t i = 0; i < bindings.count; i++)
-        if (is_in(bindings.own[i], address))
+        if (object_range_has(bindings.own[i], address))
             return true;
     return false;
 }
@@ -63,17 +63,17 @@ static bool is_own(uintptr_t address) {
 static void add_own(const struct dl_phdr_info *library, void *arg) {
     (void)arg;
     if (bindings.count < MAX_OWN_OBJECTS)
-        bindings.own[bindings.count++] = range_of(library);
+        bindings.own[bindings.count++] = object_range_of(library);
 }
 
 static void note_other(const struct dl_phdr_info *object, void *arg) {
     (void)arg;
     if (object->dlpi_name[0] == 0 && bindings.executable.end == 0)
-        bindings.executable = range_of(object);
+        bindings.executable = object_range_of(object);
     else if (object_spans(object, (uintptr_t)(void *)getpid))
-        bindings.libc = range_of(object);
+        bindings.libc = object_range_of(object);
     else if (otelprof_version && object_spans(object, (uintptr_t)(void *)otelprof_version))
-        bindings.profiler = range_of(object);
+        bindings.profiler = object_range_of(object);
 }
 
 /* --- redirecting --- */
@@ -90,7 +90,7 @@ static const ElfW(Sym) * symbol_at(uintptr_t address) {
     return dladdr1((void *)address, &info, &symbol, RTLD_DL_SYMENT) ? symbol : NULL;
 }
 
-static bool is_code(uintptr_t address) {
+static bool own_bindings_is_code(uintptr_t address) {
     const ElfW(Sym) *const symbol = symbol_at(address);
     return symbol && (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ||
                       ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
@@ -100,9 +100,9 @@ static bool is_code(uintptr_t address) {
  * libc's, or it is a variable, of which the executable may have a copy. */
 static uintptr_t own_definition(const char *name) {
     const uintptr_t found = (uintptr_t)dlsym(bindings.handle, name);
-    if (found == 0 || is_in(bindings.libc, found))
+    if (found == 0 || object_range_has(bindings.libc, found))
         return 0;
-    return is_own(found) || is_code(found) ? found : 0;
+    return is_own(found) || own_bindings_is_code(found) ? found : 0;
 }
 
 struct redirection {
@@ -113,8 +113,9 @@ struct redirection {
 static bool redirect(const struct object_reference *reference, void *arg) {
     struct redirection *const r = arg;
     const uintptr_t bound = reference->slot ? *reference->slot : 0;
-    if (bound == 0 || is_in(bindings.libc, bound) || is_in(bindings.profiler, bound) ||
-        is_own(bound) || is_allocator(reference->name))
+    if (bound == 0 || object_range_has(bindings.libc, bound) ||
+        object_range_has(bindings.profiler, bound) || is_own(bound) ||
+        is_allocator(reference->name))
         return false;
     const uintptr_t own = own_definition(reference->name);
     if (own == 0 || own == bound)
@@ -145,7 +146,8 @@ static void redirect_library(const struct dl_phdr_info *library, void *arg) {
 /* Returns true if the program defines the function at the address. A non-PIE executable that takes
  * the address of a library's function has an address for it, but no definition. */
 static bool is_programs_own(uintptr_t address) {
-    const ElfW(Sym) *const symbol = is_in(bindings.executable, address) ? symbol_at(address) : NULL;
+    const ElfW(Sym) *const symbol =
+        object_range_has(bindings.executable, address) ? symbol_at(address) : NULL;
     return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT;
 }
 
@@ -163,7 +165,7 @@ static bool leads_into_program(const struct object_reference *reference, void *a
     uintptr_t bound = reference->slot ? *reference->slot : 0;
     if (bound == 0 || is_allocator(reference->name) || is_cpp(reference->name))
         return false;
-    if (is_in(*library, bound))
+    if (object_range_has(*library, bound))
         bound = (uintptr_t)dlsym(RTLD_DEFAULT, reference->name);
     if (!is_programs_own(bound) || !own_definition(reference->name))
         return false;
@@ -173,7 +175,7 @@ static bool leads_into_program(const struct object_reference *reference, void *a
 
 static void check_bindings(const struct dl_phdr_info *object, void *arg) {
     struct object_tables tables;
-    struct object_range range = range_of(object);
+    struct object_range range = object_range_of(object);
     (void)arg;
     if (bindings.function || object->dlpi_name[0] == 0 ||
         object_spans(object, (uintptr_t)(void *)getpid) || !object_tables_open(&tables, object))

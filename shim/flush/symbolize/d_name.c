@@ -178,7 +178,7 @@ static bool is_symbol_next(const struct d_reader *r) {
     return isdigit((unsigned char)*r->at) || *r->at == 'Q' || is_template(r);
 }
 
-static void read_symbol(struct d_reader *r) {
+static void d_name_read_symbol(struct d_reader *r) {
     const char *const start = r->at;
     if (is_template(r)) {
         read_template(r);
@@ -241,7 +241,7 @@ static void read_qualified(struct d_reader *r) {
         if (++r->steps > MAX_STEPS)
             r->failed = true;
         if (!r->failed)
-            read_symbol(r);
+            d_name_read_symbol(r);
     } while (!r->failed && (is_symbol_next(r) || skip_enclosing_type(r)));
     r->depth--;
 }

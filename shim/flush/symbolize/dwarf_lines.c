@@ -29,7 +29,7 @@ static int int_attribute(Dwarf_Die *die, unsigned name) {
     return (int)value;
 }
 
-static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_allowed) {
+static const char *dwarf_call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_allowed) {
     Dwarf_Files *files;
     size_t count;
     const int number = int_attribute(inlined, DW_AT_call_file);
@@ -85,7 +85,7 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
             .system_name = name, .file = place.file, .line = place.line, .start_line = start_line};
         if (tag == DW_TAG_subprogram)
             return found;
-        place.file = call_file(unit, scope, place.lines_allowed);
+        place.file = dwarf_call_file(unit, scope, place.lines_allowed);
         place.line = int_attribute(scope, DW_AT_call_line);
     }
     return found;

@@ -142,7 +142,7 @@ static uint64_t value_named(const struct loaded *l, uint64_t number, const char 
     return l->module->load_bias + symbol.st_value;
 }
 
-static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
+static uint64_t image_find_by_gnu_hash(const struct loaded *l, const char *name) {
     /* number of buckets, first symbol, words of the filter, shift of the filter */
     uint32_t head[4];
     uint32_t number;
@@ -168,7 +168,7 @@ static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
 
 uint64_t loaded_image_symbol(const struct harvest_module *module, const char *name) {
     struct loaded loaded = {.module = module};
-    return image_read_headers(&loaded) ? find_by_gnu_hash(&loaded, name) : 0;
+    return image_read_headers(&loaded) ? image_find_by_gnu_hash(&loaded, name) : 0;
 }
 
 /* --- making --- */

@@ -18,7 +18,7 @@ enum {
 
 /* --- parts --- */
 
-static uint64_t count_of(const struct section_parts *p) {
+static uint64_t section_part_count(const struct section_parts *p) {
     return (p->size + PART_BYTES - 1) / PART_BYTES;
 }
 
@@ -31,7 +31,7 @@ static void set_present(struct section_parts *p, uint64_t part) {
 }
 
 /* Returns where the part ends. */
-static uint64_t end_of(const struct section_parts *p, uint64_t part) {
+static uint64_t section_part_end(const struct section_parts *p, uint64_t part) {
     return (part + 1) * PART_BYTES < p->size ? (part + 1) * PART_BYTES : p->size;
 }
 
@@ -86,12 +86,12 @@ static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last)
     const uint64_t at = p->stream.total_out;
     const uint64_t part = at / PART_BYTES;
     const bool is_new = part >= first && !section_is_present(p, part);
-    if (!inflate_to(p, is_new ? p->to + at : unwanted, end_of(p, part)))
+    if (!inflate_to(p, is_new ? p->to + at : unwanted, section_part_end(p, part)))
         return false;
     if (is_new)
         set_present(p, part);
     /* keeps the present state, except on the way to the end, after which no part is read */
-    if (last + 1 < count_of(p) && p->kept < MAX_INFLATE_STATES &&
+    if (last + 1 < section_part_count(p) && p->kept < MAX_INFLATE_STATES &&
         p->stream.total_out == p->kept * step_of(p))
         p->kept += inflateCopy(&p->states[p->kept], &p->stream) == Z_OK;
     return true;
@@ -108,8 +108,8 @@ static bool inflate_parts(struct section_parts *p, uint64_t first, uint64_t last
 
 /* --- reading --- */
 
-static bool read_whole(struct section_parts *p) {
-    for (uint64_t part = 0; part < count_of(p); part++)
+static bool section_read_all(struct section_parts *p) {
+    for (uint64_t part = 0; part < section_part_count(p); part++)
         set_present(p, part);
     return !p->failed && elf_section_read(p->sections, p->header, p->to, p->size);
 }
@@ -118,7 +118,8 @@ static bool read_parts(struct section_parts *p, uint64_t first, uint64_t last) {
     for (uint64_t part = first; part <= last; part++) {
         const uint64_t at = part * PART_BYTES;
         if (!section_is_present(p, part) &&
-            !elf_section_read_part(p->sections, p->header, at, p->to + at, end_of(p, part) - at))
+            !elf_section_read_part(p->sections, p->header, at, p->to + at,
+                                   section_part_end(p, part) - at))
             return false;
         set_present(p, part);
     }
@@ -129,7 +130,7 @@ bool section_parts_open(struct section_parts *p, const struct elf_sections *sect
                         const Elf64_Shdr *header, uint8_t *to, uint64_t size) {
     *p = (struct section_parts){.sections = sections, .header = header, .to = to, .size = size};
     p->form = elf_section_form(sections, header);
-    p->present = calloc(count_of(p) / 8 + 1, 1);
+    p->present = calloc(section_part_count(p) / 8 + 1, 1);
     if (!p->present)
         return false;
     if (p->form.packing == PACKING_ZLIB)
@@ -146,13 +147,13 @@ bool section_parts_need(struct section_parts *p, uint64_t at, uint64_t size) {
     if (is_packed && (p->form.packing == PACKING_ZSTD || p->size <= MAX_SMALL ||
                       p->inflated > MAX_TIMES * p->size)) {
         first = 0;
-        end = count_of(p);
+        end = section_part_count(p);
     }
     while (first < end && section_is_present(p, first))
         first++;
     if (first == end)
         return true;
-    const bool done = p->form.packing == PACKING_ZSTD ? read_whole(p)
+    const bool done = p->form.packing == PACKING_ZSTD ? section_read_all(p)
                       : is_packed                     ? inflate_parts(p, first, end - 1)
                                                       : read_parts(p, first, end - 1);
     p->failed |= !done;

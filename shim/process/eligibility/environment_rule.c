@@ -96,8 +96,8 @@ static bool names_file(const char *entry) {
            strcmp(value_of(entry), "stdout") != 0;
 }
 
-static bool counts(const char *entry, enum environment_rule rule,
-                   struct settings_sources *sources) {
+static bool environment_entry_counts(const char *entry, enum environment_rule rule,
+                                     struct settings_sources *sources) {
     if (rule == ENVIRONMENT_COUNTS)
         return true;
     if (names_file(entry)) {
@@ -132,7 +132,7 @@ void environment_join(const char *const *environment, enum environment_rule rule
         return;
     for (size_t i = 0; environment && environment[i] && count < FROM_ENVIRONMENT_MOST; i++)
         if (strncmp(environment[i], "OTEL_", 5) == 0 && *value_of(environment[i]) &&
-            counts(environment[i], rule, sources))
+            environment_entry_counts(environment[i], rule, sources))
             joined[count++] = environment[i];
     joined[count] = NULL;
     if (files_name(files, export_file) || !config_names_value(joined, exporters))

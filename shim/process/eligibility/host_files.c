@@ -61,7 +61,7 @@ static bool is_of_this_process(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-static bool is_there(int folder, const char *path) {
+static bool host_path_is_there(int folder, const char *path) {
     struct stat status;
     return bare_syscall(SYS_newfstatat, folder, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW, 0,
                         0) == 0;
@@ -70,7 +70,7 @@ static bool is_there(int folder, const char *path) {
 int host_files_open(void) {
     const int folder = open_at(AT_FDCWD, FOLDER, O_PATH | O_DIRECTORY);
     if (folder < 0 && is_of_this_process(errno))
-        return is_there(AT_FDCWD, FOLDER) ? -EMFILE : -ENOENT;
+        return host_path_is_there(AT_FDCWD, FOLDER) ? -EMFILE : -ENOENT;
     return folder < 0 ? -errno : folder;
 }
 
@@ -86,7 +86,7 @@ static bool exists(int folder, const char *path) {
     const int place = open_at(folder, path, O_PATH);
     if (place >= 0)
         close_it(place);
-    return place >= 0 || (is_of_this_process(errno) && is_there(folder, path));
+    return place >= 0 || (is_of_this_process(errno) && host_path_is_there(folder, path));
 }
 
 const char *host_files_kill_switch(int folder) {

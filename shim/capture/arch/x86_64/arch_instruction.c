@@ -60,7 +60,7 @@ static uint8_t next(struct decoder *d) {
     return *d->at++;
 }
 
-static int64_t next_number(struct decoder *d, int bytes) {
+static int64_t decoder_next_number(struct decoder *d, int bytes) {
     uint64_t number = 0;
     for (int i = 0; i < bytes; i++)
         number |= (uint64_t)next(d) << (8 * i);
@@ -157,7 +157,7 @@ static void read_sib(struct decoder *d) {
     if (d->mod == 0 && (sib & 7) == RBP) {
         /* without a base register the address is unknown, as with an index register */
         d->has_index = true;
-        d->displacement = (int32_t)next_number(d, 4);
+        d->displacement = (int32_t)decoder_next_number(d, 4);
     }
 }
 
@@ -173,10 +173,10 @@ static void read_modrm(struct decoder *d) {
         read_sib(d);
     else if (d->mod == 0 && (modrm & 7) == RBP) {
         d->is_relative = true;
-        d->displacement = (int32_t)next_number(d, 4);
+        d->displacement = (int32_t)decoder_next_number(d, 4);
     }
     if (d->mod)
-        d->displacement = (int32_t)next_number(d, d->mod == 1 ? 1 : 4);
+        d->displacement = (int32_t)decoder_next_number(d, d->mod == 1 ? 1 : 4);
 }
 
 /* Returns the size of an immediate operand: 4 bytes, or 2 with the operand-size prefix. */
@@ -452,7 +452,7 @@ struct instruction arch_instruction(const uint8_t *code, size_t available) {
     read_opcode(&d);
     if (has_modrm(&d))
         read_modrm(&d);
-    d.immediate = next_number(&d, immediate_bytes(&d));
+    d.immediate = decoder_next_number(&d, immediate_bytes(&d));
     if (d.failed)
         return (struct instruction){.effect = EFFECT_UNKNOWN};
     struct instruction instruction = effect_of(&d);
