@@ -163,7 +163,7 @@ $(patsubst %,$(BUILD)/obj/shim/hooks/%.o,blocking locks malloc mask operator_new
 # Handlers run this code before they know that the thread's variables, the stack protector's among them, are
 # libc's.
 $(patsubst %,$(BUILD)/obj/shim/capture/%.o,cpu/signal_entry cpu/signal_thread cpu/program_handlers cpu/program_stack \
-    cpu/libc_signal cpu/cpu_timers record/own_signal_stacks unwind/stack_memory): GIVEN += -fno-stack-protector
+    cpu/libc_signal cpu/cpu_timers record/profiler_signal_stacks unwind/stack_memory): GIVEN += -fno-stack-protector
 # Other processes must find its thread-local variables (OTEP 4947): by TLS descriptors, where the compiler has them. It
 # uses no vector registers: they hold the program's values, and the loader's code behind a descriptor may use them.
 TLS_DIALECT      = $(eval TLS_DIALECT := $$(shell $$(CC) -mtls-dialect=gnu2 -E -x c /dev/null >/dev/null 2>&1 && echo -mtls-dialect=gnu2))$(TLS_DIALECT)

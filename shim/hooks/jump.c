@@ -27,7 +27,7 @@ static struct {
 HOOK void __longjmp_chk(struct __jmp_buf_tag *target, int value) __attribute__((noreturn));
 
 void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
-    const struct own_signal_stack *const own = profiler_tls.signal_stack;
+    const struct profiler_signal_stack *const own = profiler_tls.signal_stack;
     const bool leaves_alternate =
         own && program_stack_is_left(own, (uintptr_t)__builtin_frame_address(0),
                                      arch_jump_stack_pointer(target));

@@ -1,12 +1,12 @@
 /* Hooks waits that have a signal mask of their own: sigsuspend, sigpause, ppoll, pselect,
  * epoll_pwait, epoll_pwait2. The kernel restores the thread's mask before a handler begins, so the
  * signal's frame does not show the mask of the wait, which program_handlers.c needs. So each hook
- * notes the mask's address in the thread's signal stack (own_signal_stacks.h), and forwards the
- * call. */
+ * notes the mask's address in the thread's signal stack (profiler_signal_stacks.h), and forwards
+ * the call. */
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "capture/kernel/signals_blocked.h"
-#include "capture/record/own_signal_stacks.h"
+#include "capture/record/profiler_signal_stacks.h"
 #include "capture/symbols/next_symbol.h"
 #include "entry.h"
 
@@ -39,13 +39,13 @@ static struct {
  * behind; therefore read_wait_mask() checks that the hook's frame still exists. */
 #define WAIT_BY(next, mask, arguments)                                                             \
     __extension__({                                                                                \
-        struct own_signal_stack *const own = profiler_tls.signal_stack;                            \
+        struct profiler_signal_stack *const own = profiler_tls.signal_stack;                       \
         if (own)                                                                                   \
-            own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \
-                                       (uintptr_t)__builtin_return_address(0), mask);              \
+            profiler_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),            \
+                                            (uintptr_t)__builtin_return_address(0), mask);         \
         const int result = next arguments;                                                         \
         if (own)                                                                                   \
-            own_signal_stack_note_wait(own, 0, 0, NULL);                                           \
+            profiler_signal_stack_note_wait(own, 0, 0, NULL);                                      \
         result;                                                                                    \
     })
 

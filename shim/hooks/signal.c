@@ -361,7 +361,7 @@ static bool may_be_in_handler(void) {
  * SS_AUTODISARM, or the program sets its first stack in a handler, whose return cannot remove that
  * stack. */
 static bool needs_entries(const stack_t *stack) {
-    const struct own_signal_stack *const own = profiler_tls.signal_stack;
+    const struct profiler_signal_stack *const own = profiler_tls.signal_stack;
     return stack->ss_flags & STACK_DISARMS ||
            (own && program_stack_is_first(own) && may_be_in_handler());
 }

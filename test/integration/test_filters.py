@@ -72,7 +72,7 @@ def test_every_call_of_ours_is_in_every_usual_filter():
 def test_every_call_in_the_sources_is_on_the_list():
     """This holds also for calls that are made only where there is no filter, which only these files make."""
     asks_first = {"common/descriptors.c", "common/safe_read.c", "shim/process/helper_rights.c",
-                  "shim/capture/record/own_signal_stacks.c", "common/arch/x86_64/arch_thread_base.h"}
+                  "shim/capture/record/profiler_signal_stacks.c", "common/arch/x86_64/arch_thread_base.h"}
     for folder in ("shim", "common"):
         for path in (ROOT / folder).rglob("*.[ch]"):
             text = path.read_text()

@@ -72,7 +72,7 @@ static void call_often(stack_function *function, struct answer *answers) {
 static bool is_hidden(void) {
     stack_t kernels;
     return of_the_kernel(NULL, &kernels) == 0 &&
-           own_signal_stack_is(profiler_tls.signal_stack, &kernels);
+           profiler_signal_stack_is(profiler_tls.signal_stack, &kernels);
 }
 
 static void *answers_of_the_kernel(void *answers) {
@@ -81,7 +81,7 @@ static void *answers_of_the_kernel(void *answers) {
 }
 
 static void *answers_of_ours(void *answers) {
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     call_often(of_ours, answers);
     assert_true(is_hidden());
     return NULL;
@@ -125,7 +125,7 @@ static void *run_on_stack(void *function) {
     const stack_t own = {.ss_sp = rooms[0], .ss_size = ROOM};
     asked = *(stack_function **)function;
     if (asked == of_ours)
-        assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+        assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     assert_int_equal(asked(&own, NULL), 0);
     getcontext(&inside);
     inside.uc_stack = own;
@@ -153,7 +153,7 @@ static void *keeps_ours_above_a_small_one(void *unused) {
     enum { LEAST = 2048, STEP = 16, FARTHEST = 8192 };
     const stack_t none = {.ss_flags = SS_DISABLE};
     char *const here = __builtin_frame_address(0);
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     for (size_t gap = STEP; gap < FARTHEST; gap += STEP) {
         const stack_t small = {.ss_sp = here - gap - LEAST, .ss_size = LEAST};
         assert_int_equal(program_stack_exchange(&small, NULL, (uintptr_t)here, false), 0);
@@ -178,7 +178,7 @@ static void *finds_what_was_set_before(void *unused) {
     const stack_t before = in_room(ROOM);
     stack_t old;
     assert_int_equal(of_the_kernel(&before, NULL), 0);
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     assert_int_equal(of_ours(NULL, &old), 0);
     assert_ptr_equal(old.ss_sp, rooms[0]);
     assert_int_equal(old.ss_flags, 0);
@@ -196,7 +196,7 @@ static void *keeps_a_stack_set_behind_us(void *unused) {
     const stack_t behind = in_room(ROOM);
     const stack_t later = in_room(ROOM / 2);
     stack_t old;
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     assert_int_equal(of_the_kernel(&behind, NULL), 0);
     assert_int_equal(of_ours(NULL, &old), 0);
     assert_int_equal(old.ss_size, ROOM);
@@ -219,7 +219,7 @@ static void *sets_one_for_a_child_alone(void *unused) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const stack_t childs = in_room(ROOM);
     stack_t old;
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     assert_int_equal(program_stack_exchange(&childs, &old, here, true), 0);
     assert_int_equal(old.ss_flags, SS_DISABLE);
     assert_false(is_hidden());
@@ -237,10 +237,10 @@ static void a_vfork_childs_stack_is_its_own(void **state) {
 static void *finds_ours_again(void *unused) {
     ucontext_t context = {.uc_stack = {.ss_flags = SS_DISABLE}};
     const stack_t taken_away = {.ss_flags = SS_DISABLE};
-    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_true(program_stack_hide(profiler_signal_stacks_take(SLOT), false));
     assert_int_equal(of_the_kernel(&taken_away, NULL), 0);
     program_stack_heal(&context);
-    assert_true(own_signal_stack_is(profiler_tls.signal_stack, &context.uc_stack));
+    assert_true(profiler_signal_stack_is(profiler_tls.signal_stack, &context.uc_stack));
     context.uc_stack = in_room(ROOM);
     program_stack_heal(&context);
     assert_ptr_equal(context.uc_stack.ss_sp, rooms[0]);

@@ -54,9 +54,9 @@ __attribute__((used)) static uintptr_t sigreturn_by = (uintptr_t)own_sigreturn;
 
 ARCH_DEFINE_HANDLER_RETURN(program_handler_returns, program_handler_leave, sigreturn_by);
 
-static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
+static uintptr_t move_frame(struct profiler_signal_stack *own, uintptr_t frame,
                             const ucontext_t *context) {
-    own->latest = (uint8_t)own_signal_stack_place(own, &context->uc_stack);
+    own->latest = (uint8_t)profiler_signal_stack_place(own, &context->uc_stack);
     const stack_t programs = own->settings[own->latest];
     const uintptr_t below = arch_interrupted_sp(context) - FRAME_RED_ZONE;
     const bool is_on_it = program_stack_has(&programs, below);
@@ -74,25 +74,27 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
  * it without the profiler: the thread has no stack of ours, or has set an alternate stack by a
  * system call of its own. If the handler has interrupted code on our stack, the frame stays there:
  * a handler that bypassed our hooks runs below it. */
-static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
+static bool is_to_move(const struct profiler_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
-    return own && own_signal_stack_is(own, &context->uc_stack) &&
-           own_signal_stack_has(own, frame) &&
-           !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
+    return own && profiler_signal_stack_is(own, &context->uc_stack) &&
+           profiler_signal_stack_has(own, frame) &&
+           !profiler_signal_stack_has(own, arch_interrupted_sp(context)) &&
+           context->uc_mcontext.fpregs;
 }
 
 /* Returns whether to change the frame where it is. The kernel has entered a handler without
  * SA_ONSTACK, on a thread with a stack of ours: the frame is where it is without the profiler. */
-static bool is_to_keep(const struct own_signal_stack *own, uintptr_t frame,
+static bool is_to_keep(const struct profiler_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
-    return own && own_signal_stack_is(own, &context->uc_stack) &&
-           !own_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
+    return own && profiler_signal_stack_is(own, &context->uc_stack) &&
+           !profiler_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
 }
 
 /* Stores the program's setting in the frame of a handler that stays where the kernel has put it,
  * and makes the handler return by program_handler_returns(). */
-static void keep_frame(struct own_signal_stack *own, uintptr_t frame, const ucontext_t *context) {
-    own->latest = (uint8_t)own_signal_stack_place(own, &context->uc_stack);
+static void keep_frame(struct profiler_signal_stack *own, uintptr_t frame,
+                       const ucontext_t *context) {
+    own->latest = (uint8_t)profiler_signal_stack_place(own, &context->uc_stack);
     arch_keep_signal_frame(frame, &own->settings[own->latest], program_handler_returns, own);
 }
 
@@ -101,7 +103,7 @@ static void keep_frame(struct own_signal_stack *own, uintptr_t frame, const ucon
  * note of the wait is cleared here, because one handler ends the wait; a handler that runs before
  * the system call leaves the note. If the wait's mask blocks this signal, the signal did not end
  * the wait: it came later, after a handler without SA_ONSTACK had ended it. */
-static bool read_wait_mask(struct own_signal_stack *own, int number, const ucontext_t *context,
+static bool read_wait_mask(struct profiler_signal_stack *own, int number, const ucontext_t *context,
                            signal_mask *mask) {
     /* largest size of libc's frames between the hook's frame and the system call */
     enum { LIBC_FRAMES_BYTES = 1024 };
@@ -118,8 +120,9 @@ static bool read_wait_mask(struct own_signal_stack *own, int number, const ucont
     return !(*mask & signal_bit(number));
 }
 
-static signal_mask mask_of(const struct programs_handler *handler, struct own_signal_stack *own,
-                           int number, const ucontext_t *context) {
+static signal_mask mask_of(const struct programs_handler *handler,
+                           struct profiler_signal_stack *own, int number,
+                           const ucontext_t *context) {
     signal_mask before;
     if (!read_wait_mask(own, number, context, &before))
         memcpy(&before, &context->uc_sigmask, sizeof before);
@@ -136,7 +139,7 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     const struct programs_handler *const handler = &table[number].handlers[which];
     if (!arch_is_signal_frame_at(frame, info, context))
         return atomic_load(&handler->function);
-    struct own_signal_stack *const own = own_signal_stacks_of(context);
+    struct profiler_signal_stack *const own = profiler_signal_stacks_of(context);
     const signal_mask mask = mask_of(handler, own, number, context);
     const bool moves = is_to_move(own, frame, context);
     const bool stays = !moves && is_to_keep(own, frame, context);
@@ -157,8 +160,8 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
  * alternate stack that the handler has set, or the one in its ucontext, becomes the program's. In
  * the kernel the profiler's stack is set again. */
 __attribute__((used, noinline)) static void end_handler(ucontext_t *context) {
-    struct own_signal_stack *const noted = arch_moved_frame_note(context);
-    if (own_signal_stacks_include(noted))
+    struct profiler_signal_stack *const noted = arch_moved_frame_note(context);
+    if (profiler_signal_stacks_include(noted))
         program_stack_restore(signal_thread_stack(noted), &context->uc_stack, (uintptr_t)context);
 }
 
@@ -167,7 +170,7 @@ __attribute__((used, noinline)) static void end_handler(ucontext_t *context) {
  * below the frame as it was, and a program may go back to a handler's function that has returned
  * (QEMU's and others' coroutines). */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
-    struct own_signal_stack *const own = arch_moved_frame_note(context);
+    struct profiler_signal_stack *const own = arch_moved_frame_note(context);
     if (arch_is_noted(context) && signal_thread_is_of(own) &&
         program_stack_restore_known(own, &context->uc_stack, (uintptr_t)context))
         return;

@@ -78,7 +78,7 @@ static bool stack_settings_are_equal(const stack_t *a, const stack_t *b) {
 
 /* Returns the place after the place that was replaced last, but skips the first and the present
  * place. */
-static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t present) {
+static uint32_t place_to_replace(struct profiler_signal_stack *stack, uint32_t present) {
     do
         stack->replaced = (uint8_t)(stack->replaced % (PROGRAM_SETTINGS - 1) + 1);
     while (stack->replaced == present);
@@ -86,7 +86,7 @@ static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t presen
 }
 
 /* Returns the place that has the setting; if none has it, stores it in a place. */
-static uint32_t stack_setting_place(struct own_signal_stack *stack, uint32_t present,
+static uint32_t stack_setting_place(struct profiler_signal_stack *stack, uint32_t present,
                                     stack_t kept) {
     uint32_t place = 0;
     while (place < PROGRAM_SETTINGS && !stack_settings_are_equal(&stack->settings[place], &kept))
@@ -102,10 +102,10 @@ static uint32_t stack_setting_place(struct own_signal_stack *stack, uint32_t pre
 /* Returns the place for a setting by which sigaltstack() replaces the present one, `kernels`. If
  * the first place stands for a later setting, handlers that have begun since restore that setting,
  * unless their entries have stored it in their frames. */
-static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *kernels,
+static uint32_t place_for_next(struct profiler_signal_stack *stack, const stack_t *kernels,
                                stack_t kept) {
     const uint32_t present =
-        own_signal_stack_is(stack, kernels) ? own_signal_stack_place(stack, kernels) : 0;
+        profiler_signal_stack_is(stack, kernels) ? profiler_signal_stack_place(stack, kernels) : 0;
     if (present && kernels->ss_size == stack->high - stack->low &&
         !atomic_load(&frames_have_settings)) {
         program_stack_store(&stack->settings[0], stack->settings[present]);
@@ -116,22 +116,23 @@ static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *ke
 
 /* Returns the program's setting. If the kernel's setting is not ours, the program has set it by a
  * system call of its own. */
-static stack_t program_stack_of(const struct own_signal_stack *stack, const stack_t *kernels) {
-    return own_signal_stack_is(stack, kernels)
-               ? stack->settings[own_signal_stack_place(stack, kernels)]
+static stack_t program_stack_of(const struct profiler_signal_stack *stack, const stack_t *kernels) {
+    return profiler_signal_stack_is(stack, kernels)
+               ? stack->settings[profiler_signal_stack_place(stack, kernels)]
                : *kernels;
 }
 
-int program_stack_flags(const struct own_signal_stack *stack, const stack_t *kernels) {
+int program_stack_flags(const struct profiler_signal_stack *stack, const stack_t *kernels) {
     return stack ? program_stack_of(stack, kernels).ss_flags : kernels->ss_flags;
 }
 
-stack_t program_stack_disabled(struct own_signal_stack *stack) {
+stack_t program_stack_disabled(struct profiler_signal_stack *stack) {
     const stack_t disabled = {.ss_flags = SS_DISABLE};
-    return own_signal_stack_setting(stack, stack_setting_place(stack, stack->latest, disabled));
+    return profiler_signal_stack_setting(stack,
+                                         stack_setting_place(stack, stack->latest, disabled));
 }
 
-bool program_stack_is_first(const struct own_signal_stack *stack) {
+bool program_stack_is_first(const struct profiler_signal_stack *stack) {
     return stack->first_stands_for_latest && stack->latest == 0;
 }
 
@@ -139,7 +140,8 @@ void program_stack_is_in_frames(void) {
     atomic_store(&frames_have_settings, true);
 }
 
-bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, uintptr_t next_sp) {
+bool program_stack_is_left(const struct profiler_signal_stack *stack, uintptr_t sp,
+                           uintptr_t next_sp) {
     stack_t present = {.ss_flags = SS_DISABLE};
     uint32_t i = 0;
     while (i < PROGRAM_SETTINGS && !program_stack_has(&stack->settings[i], sp))
@@ -152,12 +154,12 @@ bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, u
 
 /* Assumes that the latest setting is the present one, because a system call may be forbidden
  * here. */
-void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp) {
+void program_stack_restore(struct profiler_signal_stack *stack, stack_t *frames, uintptr_t sp) {
     const bool stays =
         error_of(frames) != 0 || program_stack_has(&stack->settings[stack->latest], sp);
     const uint32_t place =
         stays ? stack->latest : stack_setting_place(stack, stack->latest, as_kept(frames));
-    *frames = own_signal_stack_setting(stack, place);
+    *frames = profiler_signal_stack_setting(stack, place);
 }
 
 /* --- sigaltstack() --- */
@@ -178,22 +180,23 @@ static int error_of_kernel(const stack_t *wanted) {
  * large the frames of this thread may be; then sets the profiler's stack again, with all signals
  * blocked in between. A thread that runs on the profiler's stack can set nothing in the kernel,
  * unless that stack is disarmed. */
-static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted,
+static int program_stack_set(struct profiler_signal_stack *own, const stack_t *wanted,
                              const stack_t *present, uintptr_t sp) {
     signal_mask before = 0;
-    if (own_signal_stack_has(own, sp) && own_signal_stack_is(own, present)) {
+    if (profiler_signal_stack_has(own, sp) && profiler_signal_stack_is(own, present)) {
         const int error = error_of(wanted);
         if (!error)
-            program_stack_store(&own->settings[own_signal_stack_place(own, present)],
+            program_stack_store(&own->settings[profiler_signal_stack_place(own, present)],
                                 as_kept(wanted));
         return error;
     }
     const bool blocked = signals_block(&before);
     const int error = error_of_kernel(wanted);
     if (!error) {
-        stack_t ours = own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
+        stack_t ours =
+            profiler_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
         /* otherwise the next frame would begin at the stack's top */
-        if (own_signal_stack_has(own, sp))
+        if (profiler_signal_stack_has(own, sp))
             ours.ss_flags &= ~STACK_DISARMS;
         (void)kernel_exchange(&ours, NULL);
     }
@@ -208,14 +211,14 @@ static int fail_with(int error) {
 }
 
 int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bool is_borrowed) {
-    struct own_signal_stack *const own = profiler_tls.signal_stack;
+    struct profiler_signal_stack *const own = profiler_tls.signal_stack;
     const int saved = errno;
     stack_t present = {.ss_flags = SS_DISABLE};
     if (kernel_exchange(NULL, &present) != 0)
         return -1;
-    const bool is_ours = own_signal_stack_is(own, &present);
+    const bool is_ours = profiler_signal_stack_is(own, &present);
     if (is_ours)
-        own->latest = (uint8_t)own_signal_stack_place(own, &present);
+        own->latest = (uint8_t)profiler_signal_stack_place(own, &present);
     if (wanted && !memory_range_is_readable((uintptr_t)wanted, sizeof *wanted))
         return fail_with(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
@@ -240,7 +243,7 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bo
 
 /* --- the profiler's stack --- */
 
-bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
+bool program_stack_hide(struct profiler_signal_stack *stack, bool is_first_of_process) {
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
     /* stored before a signal can use the stack. The kernel begins with flags of 0 on the first
@@ -249,17 +252,17 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
     stack->settings[0] = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
     stack->first_stands_for_latest = is_first_of_process;
     stack->latest = 0;
-    stack_t ours = own_signal_stack_setting(stack, 0);
+    stack_t ours = profiler_signal_stack_setting(stack, 0);
     const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
     if (!is_set)
         return false;
-    own_signal_stack_note_wait(stack, 0, 0, NULL);
+    profiler_signal_stack_note_wait(stack, 0, 0, NULL);
     if (old.ss_size) {
         stack->first_stands_for_latest = false;
         old.ss_flags &= STACK_DISARMS;
         program_stack_store(&stack->settings[0], old);
-        ours = own_signal_stack_setting(stack, 0);
+        ours = profiler_signal_stack_setting(stack, 0);
         if (old.ss_flags)
             (void)kernel_exchange(&ours, NULL);
     }
@@ -268,8 +271,8 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
 }
 
 void program_stack_heal(ucontext_t *context) {
-    struct own_signal_stack *const own = profiler_tls.signal_stack;
+    struct profiler_signal_stack *const own = profiler_tls.signal_stack;
     if (own && !context->uc_stack.ss_size &&
-        !own_signal_stack_has(own, arch_interrupted_sp(context)))
+        !profiler_signal_stack_has(own, arch_interrupted_sp(context)))
         context->uc_stack = program_stack_disabled(own);
 }

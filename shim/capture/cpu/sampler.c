@@ -35,7 +35,7 @@ enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
  * sample is given up, the next one has its time. */
 
 static struct stack_range signal_stack_of(const ucontext_t *context, uintptr_t sp) {
-    const struct stack_range stack = own_signal_stacks_range(&context->uc_stack, sp);
+    const struct stack_range stack = profiler_signal_stacks_range(&context->uc_stack, sp);
     return stack.high ? stack : (struct stack_range){0, 1}; /* the thread has no alternate stack */
 }
 
@@ -218,10 +218,10 @@ static void begin_charge(struct thread_state *thread) {
  * again. */
 static bool hide_signal_stack(const struct thread_state *thread) {
     if (profiler_tls.signal_stack) {
-        own_signal_stacks_exchange(thread->index, profiler_tls.signal_stack);
+        profiler_signal_stacks_exchange(thread->index, profiler_tls.signal_stack);
         return true;
     }
-    struct own_signal_stack *const stack = own_signal_stacks_take(thread->index);
+    struct profiler_signal_stack *const stack = profiler_signal_stacks_take(thread->index);
     const bool is_first = (pid_t)atomic_load(&thread->tid) == sampler.pid;
     return stack && program_stack_hide(stack, is_first);
 }

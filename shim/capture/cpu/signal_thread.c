@@ -24,7 +24,7 @@ static bool may_be_libcs(uintptr_t base) {
 
 __attribute__((used)) bool signal_thread_is_libcs(const ucontext_t *context) {
     const uintptr_t base = arch_thread_base(signal_thread_has_instruction);
-    const struct own_signal_stack *const own = own_signal_stacks_of(context);
+    const struct profiler_signal_stack *const own = profiler_signal_stacks_of(context);
     if (!base)
         return true;
     return own ? own->thread_pointer == base : may_be_libcs(base);
@@ -32,26 +32,26 @@ __attribute__((used)) bool signal_thread_is_libcs(const ucontext_t *context) {
 
 /* Reads no thread-local variable unless the thread pointer is one that libc has given to a thread
  * with a stack. Many threads may have had it one after the other. */
-struct own_signal_stack *signal_thread_stack(struct own_signal_stack *found) {
+struct profiler_signal_stack *signal_thread_stack(struct profiler_signal_stack *found) {
     if (signal_thread_is_of(found))
         return found;
     const uintptr_t base = arch_thread_base(true);
-    if (!base || !own_signal_stacks_know(base))
+    if (!base || !profiler_signal_stacks_know(base))
         return found;
     const struct thread_local_state *const state =
         (const void *)(base + (uintptr_t)ARCH_THREAD_OFFSET(profiler_tls));
-    struct own_signal_stack *const own = state->signal_stack;
-    return own && own_signal_stacks_include(own) && signal_thread_is_of(own) ? own : found;
+    struct profiler_signal_stack *const own = state->signal_stack;
+    return own && profiler_signal_stacks_include(own) && signal_thread_is_of(own) ? own : found;
 }
 
 /* Sets the thread's own stack at once, at a stack pointer that is not on the other's: since Linux
  * 6.12 rt_sigreturn refuses while this frame is on the present stack. */
 static void give_own_stack(ucontext_t *context) {
-    struct own_signal_stack *const found = own_signal_stacks_of(context);
-    struct own_signal_stack *const own = found ? signal_thread_stack(found) : NULL;
+    struct profiler_signal_stack *const found = profiler_signal_stacks_of(context);
+    struct profiler_signal_stack *const own = found ? signal_thread_stack(found) : NULL;
     if (own == found)
         return;
-    stack_t setting = own_signal_stack_setting(own, own->latest);
+    stack_t setting = profiler_signal_stack_setting(own, own->latest);
     if (!seccomp_is_filtered())
         (void)arch_system_call_at(own->high, SYS_sigaltstack, (long)&setting, 0);
     context->uc_stack = setting;

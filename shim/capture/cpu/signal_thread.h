@@ -3,7 +3,7 @@
  * Wine's 32-bit code, DynamoRIO and library operating systems change the register for thread-local
  * storage for a while: then no thread-local variable may be read, not even errno or the stack
  * protector's. The kernel still reports the thread's signal stack, which is one of the profiler's
- * (own_signal_stacks.h) and has a record of the register's usual value. A handler checks this
+ * (profiler_signal_stacks.h) and has a record of the register's usual value. A handler checks this
  * first.
  *
  * Context: a handler of the profiler. Async-signal-safe: yes. No function here uses a thread-local
@@ -13,7 +13,7 @@
 #define OTELPROF_SIGNAL_THREAD_H
 
 #include "arch_thread_base.h"
-#include "record/own_signal_stacks.h"
+#include "record/profiler_signal_stacks.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ bool signal_thread_is_libcs(const ucontext_t *context);
 
 /* Returns true if the calling thread is the stack's, as far as it is known without a system call.
  * It is inlined into a function that may not use the stack. */
-static inline bool signal_thread_is_of(const struct own_signal_stack *own) {
+static inline bool signal_thread_is_of(const struct profiler_signal_stack *own) {
     return !signal_thread_has_instruction ||
            arch_thread_base(true) ==
                atomic_load_explicit(&own->thread_pointer, memory_order_relaxed);
@@ -42,7 +42,7 @@ static inline bool signal_thread_is_of(const struct own_signal_stack *own) {
  * handler on another thread than the one that it began on (user threads), and its return gives this
  * thread the other's stack. Otherwise, and if it is unknown, returns `found`. Makes no system
  * call. */
-struct own_signal_stack *signal_thread_stack(struct own_signal_stack *found);
+struct profiler_signal_stack *signal_thread_stack(struct profiler_signal_stack *found);
 
 /* Gives the signal its default action, and raises it again: it is pending until the handler
  * returns. */

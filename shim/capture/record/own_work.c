@@ -1,6 +1,6 @@
 #include "own_work.h"
 
-#include "own_signal_stacks.h"
+#include "profiler_signal_stacks.h"
 
 #include <stdatomic.h>
 
@@ -8,7 +8,7 @@ bool own_work_end_left(struct thread_state *thread, uintptr_t sp) {
     const uintptr_t frame = thread->work_frame;
     if (profiler_tls.inside >= OWN_WORK || sp <= frame || !stack_range_has(thread->stack, sp) ||
         !stack_range_has(thread->stack, frame) ||
-        stack_range_has(own_signal_stacks_present(sp), sp))
+        stack_range_has(profiler_signal_stacks_present(sp), sp))
         return false;
     if (thread->entered_users)
         /* pairs with has_no_user() (stack_store.c) */

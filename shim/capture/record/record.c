@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "frames/python_stack.h"
 #include "frames/python_thread.h"
-#include "own_signal_stacks.h"
+#include "profiler_signal_stacks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -166,7 +166,7 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
                                    const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                                    struct sample *sample) {
     if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
-        unwind->signal_stack = own_signal_stacks_present(registers[REGISTER_SP]);
+        unwind->signal_stack = profiler_signal_stacks_present(registers[REGISTER_SP]);
     enum unwind_end end;
     if (python_hold(recorder->python)) {
         end = record_walk_python(recorder, thread, registers, unwind);

@@ -108,7 +108,7 @@ struct thread_local_state {
     struct thread_state *thread;
     struct stack_range stack; /* the thread's stack; also here, because a fork clears `thread` */
     /* the profiler's signal stack; a forked child keeps it */
-    struct own_signal_stack *signal_stack;
+    struct profiler_signal_stack *signal_stack;
     uint32_t countdowns; /* number of times that a countdown began; wraps */
     /* > 0: capture code runs on this thread, so no sample may begin */
     uint32_t inside;

@@ -17,8 +17,8 @@
  *
  * A forked child keeps this memory unchanged: its one thread keeps its stack.
  */
-#ifndef OTELPROF_OWN_SIGNAL_STACKS_H
-#define OTELPROF_OWN_SIGNAL_STACKS_H
+#ifndef OTELPROF_PROFILER_SIGNAL_STACKS_H
+#define OTELPROF_PROFILER_SIGNAL_STACKS_H
 
 #include "unwind/unwind.h"
 
@@ -33,13 +33,13 @@
 enum { STACK_DISARMS = (int)(1U << 31) };
 
 enum {
-    OWN_SIGNAL_STACK_BYTES = 64 << 10,
+    PROFILER_SIGNAL_STACK_BYTES = 64 << 10,
     /* Bounds the number of settings. A setting is lost if a handler, and the handlers within it,
      * make so many other settings. */
     PROGRAM_SETTINGS = 16,
 };
 
-struct own_signal_stack {
+struct profiler_signal_stack {
     uintptr_t low; /* lowest address; 0: the memory is not opened yet */
     uintptr_t high;
     /* The program's settings, as the kernel keeps them: SS_ONSTACK is not a state but a flag that
@@ -62,49 +62,52 @@ struct own_signal_stack {
 
 /* Returns the stack of the slot with that index. NULL: the kernel refused the memory, or its signal
  * frames are too large, or another thread has the stack. Context: calm. Async-signal-safe: yes. */
-struct own_signal_stack *own_signal_stacks_take(uint32_t index);
+struct profiler_signal_stack *profiler_signal_stacks_take(uint32_t index);
 
 /* Swaps the stacks of two slots in a forked child: slot `index` gets the stack `present`, on which
  * its thread stays, and the slot that owned `present` gets the stack of slot `index`. If slot
  * `index` had no stack, no other thread ever gets `present`. Context: fork handler. */
-void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present);
+void profiler_signal_stacks_exchange(uint32_t index, struct profiler_signal_stack *present);
 
 /* Returns the alternate stack on which code of the calling thread with stack pointer `sp` may run:
  * the profiler's, or the one that the program has set; {0, 0}: none. `kernels`: the kernel's
  * setting. Async-signal-safe: yes. */
-struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp);
+struct stack_range profiler_signal_stacks_range(const stack_t *kernels, uintptr_t sp);
 
 /* Returns the same stack, by the setting that the kernel has now; errno is preserved. */
-struct stack_range own_signal_stacks_present(uintptr_t sp);
+struct stack_range profiler_signal_stacks_present(uintptr_t sp);
 
-/* Returns the stack on whose memory the address is, by the same rule as own_signal_stack_has();
- * NULL: none. Async-signal-safe: yes. Uses no thread-local variable. */
-struct own_signal_stack *own_signal_stacks_at(uintptr_t address);
+/* Returns the stack on whose memory the address is, by the same rule as
+ * profiler_signal_stack_has(); NULL: none. Async-signal-safe: yes. Uses no thread-local variable.
+ */
+struct profiler_signal_stack *profiler_signal_stacks_at(uintptr_t address);
 
 /* Returns the stack of the thread that a handler runs on, by the kernel's data: the thread's
  * alternate stack, or the stack that the handler's frame is on. NULL: the thread has no stack of
- * the profiler's. Otherwise like own_signal_stacks_at(). */
-struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context);
+ * the profiler's. Otherwise like profiler_signal_stacks_at(). */
+struct profiler_signal_stack *profiler_signal_stacks_of(const ucontext_t *context);
 
 /* Returns true if a thread with that thread pointer has, or had, a stack. Otherwise like
- * own_signal_stacks_at(). */
-bool own_signal_stacks_know(uintptr_t thread_pointer);
+ * profiler_signal_stacks_at(). */
+bool profiler_signal_stacks_know(uintptr_t thread_pointer);
 
 /* Returns true if `stack` is one of the profiler's stacks. Otherwise like
- * own_signal_stacks_at(). */
-bool own_signal_stacks_include(const struct own_signal_stack *stack);
+ * profiler_signal_stacks_at(). */
+bool profiler_signal_stacks_include(const struct profiler_signal_stack *stack);
 
 /* Returns true if the address is on the stack, by the kernel's rule: a stack pointer at the upper
  * end is on the stack, a stack pointer at the lower end is not. Async-signal-safe: yes. */
-static inline bool own_signal_stack_has(const struct own_signal_stack *stack, uintptr_t address) {
+static inline bool profiler_signal_stack_has(const struct profiler_signal_stack *stack,
+                                             uintptr_t address) {
     return address > stack->low && address <= stack->high;
 }
 
 /* Notes that the thread waits with `mask`, in the function with the frame `frame` and the return
  * address `returns`. `mask` NULL or `frame` 0: the wait is over. Context: any, the thread itself.
  * Async-signal-safe: yes. */
-static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
-                                              uintptr_t returns, const sigset_t *mask) {
+static inline void profiler_signal_stack_note_wait(struct profiler_signal_stack *stack,
+                                                   uintptr_t frame, uintptr_t returns,
+                                                   const sigset_t *mask) {
     atomic_store_explicit(&stack->wait_frame, 0, memory_order_relaxed);
     /* both fences keep the order of the stores for a handler of this thread, the only reader */
     atomic_signal_fence(memory_order_seq_cst);
@@ -115,24 +118,24 @@ static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, ui
 }
 
 /* Returns the kernel's setting that names the program's at `place`. Async-signal-safe: yes. */
-static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack,
-                                               uint32_t place) {
+static inline stack_t profiler_signal_stack_setting(const struct profiler_signal_stack *stack,
+                                                    uint32_t place) {
     return (stack_t){.ss_sp = (void *)stack->low,
                      .ss_flags = stack->settings[place].ss_flags & STACK_DISARMS,
                      .ss_size = stack->high - stack->low - place};
 }
 
 /* Returns true if that is a setting of this stack. Async-signal-safe: yes. */
-static inline bool own_signal_stack_is(const struct own_signal_stack *stack,
-                                       const stack_t *kernels) {
+static inline bool profiler_signal_stack_is(const struct profiler_signal_stack *stack,
+                                            const stack_t *kernels) {
     return kernels->ss_size && (uintptr_t)kernels->ss_sp == stack->low &&
            stack->high - stack->low - kernels->ss_size < PROGRAM_SETTINGS;
 }
 
 /* Returns the place of the program's setting. `kernels`: a setting of this stack.
  * Async-signal-safe: yes. */
-static inline uint32_t own_signal_stack_place(const struct own_signal_stack *stack,
-                                              const stack_t *kernels) {
+static inline uint32_t profiler_signal_stack_place(const struct profiler_signal_stack *stack,
+                                                   const stack_t *kernels) {
     const uint32_t place = (uint32_t)(stack->high - stack->low - kernels->ss_size);
     return place == 0 && stack->first_stands_for_latest ? stack->latest : place;
 }

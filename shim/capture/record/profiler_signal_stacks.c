@@ -1,4 +1,4 @@
-#include "own_signal_stacks.h"
+#include "profiler_signal_stacks.h"
 
 #include "arch_memory.h"
 #include "kernel/profiler_memory.h"
@@ -22,17 +22,17 @@ enum {
     GUARDED_SEGMENTS = 64,
     GUARD_BYTES = ARCH_LARGEST_PAGE_BYTES,
     HEAD_BYTES = 2 * ARCH_LARGEST_PAGE_BYTES,
-    STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
+    STRIDE = PROFILER_SIGNAL_STACK_BYTES + GUARD_BYTES,
     /* from below: a guard, the first stack, the head, and then 15 times a guard and a stack */
     SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
     /* largest frame of the kernel that is accepted: a handler that the program has set without the
      * hooks may run on the rest of the stack */
-    MOST_FRAME_BYTES = OWN_SIGNAL_STACK_BYTES / 4,
+    MOST_FRAME_BYTES = PROFILER_SIGNAL_STACK_BYTES / 4,
 };
 
 /* Heads a segment. */
 struct segment {
-    struct own_signal_stack stacks[PER_SEGMENT];
+    struct profiler_signal_stack stacks[PER_SEGMENT];
 };
 _Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head holds its stacks");
 
@@ -43,10 +43,10 @@ static _Atomic uint32_t segments_end;
 /* Names two stacks in a forked child, which their slots have swapped: the stack on which the
  * child's thread stays, and the stack of that thread's slot. The second is NULL if that slot has
  * none; then no slot has the first. */
-static struct own_signal_stack *exchanged[2];
+static struct profiler_signal_stack *exchanged[2];
 
 static uintptr_t first_stack_of(const struct segment *segment) {
-    return (uintptr_t)segment - OWN_SIGNAL_STACK_BYTES;
+    return (uintptr_t)segment - PROFILER_SIGNAL_STACK_BYTES;
 }
 
 static uintptr_t stack_of(const struct segment *segment, uint32_t place) {
@@ -74,10 +74,10 @@ static struct segment *map_segment(uint32_t index) {
     if (number > 0)
         unlock_segment(memory);
     struct segment *const segment =
-        (struct segment *)(memory + GUARD_BYTES + OWN_SIGNAL_STACK_BYTES);
+        (struct segment *)(memory + GUARD_BYTES + PROFILER_SIGNAL_STACK_BYTES);
     const bool guarded = number < GUARDED_SEGMENTS;
     const size_t opened =
-        guarded ? OWN_SIGNAL_STACK_BYTES + HEAD_BYTES : SEGMENT_BYTES - GUARD_BYTES;
+        guarded ? PROFILER_SIGNAL_STACK_BYTES + HEAD_BYTES : SEGMENT_BYTES - GUARD_BYTES;
     if (!profiler_memory_open((void *)first_stack_of(segment), opened)) {
         profiler_memory_unmap(memory, SEGMENT_BYTES);
         return NULL;
@@ -108,34 +108,34 @@ static struct segment *segment_of(uint32_t index) {
 
 /* Makes the memory of a stack accessible, unless it is (`is_open`). Returns false if the kernel
  * refuses. Only the slot's thread calls this function. */
-static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
+static bool open_stack(struct profiler_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;
-    if (!is_open && !profiler_memory_open((void *)low, OWN_SIGNAL_STACK_BYTES))
+    if (!is_open && !profiler_memory_open((void *)low, PROFILER_SIGNAL_STACK_BYTES))
         return false;
     stack->low = low;
-    stack->high = low + OWN_SIGNAL_STACK_BYTES;
+    stack->high = low + PROFILER_SIGNAL_STACK_BYTES;
     return true;
 }
 
-struct own_signal_stack *own_signal_stacks_take(uint32_t index) {
+struct profiler_signal_stack *profiler_signal_stacks_take(uint32_t index) {
     if (getauxval(AT_MINSIGSTKSZ) > MOST_FRAME_BYTES)
         return NULL;
     struct segment *const segment = segment_of(index);
     if (!segment)
         return NULL;
     const uint32_t place = index % PER_SEGMENT;
-    struct own_signal_stack *const stack = &segment->stacks[place];
+    struct profiler_signal_stack *const stack = &segment->stacks[place];
     const bool is_open = place == 0 || index / PER_SEGMENT >= GUARDED_SEGMENTS;
     if (!open_stack(stack, stack_of(segment, place), is_open))
         return NULL;
     return stack == exchanged[0] ? exchanged[1] : stack == exchanged[1] ? exchanged[0] : stack;
 }
 
-void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present) {
+void profiler_signal_stacks_exchange(uint32_t index, struct profiler_signal_stack *present) {
     exchanged[0] = NULL;
     exchanged[1] = NULL;
-    struct own_signal_stack *const slots = own_signal_stacks_take(index);
+    struct profiler_signal_stack *const slots = profiler_signal_stacks_take(index);
     if (slots == present)
         return;
     exchanged[0] = present;
@@ -143,38 +143,39 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
 }
 
 /* Returns the segment's stack that has the address; NULL: there is none. */
-static struct own_signal_stack *own_signal_stack_at(struct segment *segment, uintptr_t address) {
+static struct profiler_signal_stack *profiler_signal_stack_at(struct segment *segment,
+                                                              uintptr_t address) {
     const uintptr_t from_first = address - first_stack_of(segment);
     const uint32_t place =
-        from_first <= OWN_SIGNAL_STACK_BYTES
+        from_first <= PROFILER_SIGNAL_STACK_BYTES
             ? 0
             : (uint32_t)((address - (uintptr_t)segment - HEAD_BYTES - 1) / STRIDE) + 1;
     if (place >= PER_SEGMENT)
         return NULL;
-    struct own_signal_stack *const stack = &segment->stacks[place];
-    return own_signal_stack_has(stack, address) ? stack : NULL;
+    struct profiler_signal_stack *const stack = &segment->stacks[place];
+    return profiler_signal_stack_has(stack, address) ? stack : NULL;
 }
 
-struct own_signal_stack *own_signal_stacks_at(uintptr_t address) {
+struct profiler_signal_stack *profiler_signal_stacks_at(uintptr_t address) {
     const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {
         const uintptr_t segment = atomic_load_explicit(&segments[i], memory_order_relaxed);
-        const uintptr_t low = segment - OWN_SIGNAL_STACK_BYTES - GUARD_BYTES;
+        const uintptr_t low = segment - PROFILER_SIGNAL_STACK_BYTES - GUARD_BYTES;
         if (segment && address - 1 - low < SEGMENT_BYTES)
-            return own_signal_stack_at((struct segment *)segment, address);
+            return profiler_signal_stack_at((struct segment *)segment, address);
     }
     return NULL;
 }
 
-struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context) {
+struct profiler_signal_stack *profiler_signal_stacks_of(const ucontext_t *context) {
     const stack_t *const kernels = &context->uc_stack;
-    struct own_signal_stack *const stack =
-        kernels->ss_size ? own_signal_stacks_at((uintptr_t)kernels->ss_sp + kernels->ss_size)
+    struct profiler_signal_stack *const stack =
+        kernels->ss_size ? profiler_signal_stacks_at((uintptr_t)kernels->ss_sp + kernels->ss_size)
                          : NULL;
-    return stack ? stack : own_signal_stacks_at((uintptr_t)context);
+    return stack ? stack : profiler_signal_stacks_at((uintptr_t)context);
 }
 
-bool own_signal_stacks_know(uintptr_t thread_pointer) {
+bool profiler_signal_stacks_know(uintptr_t thread_pointer) {
     const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {
         const struct segment *const segment =
@@ -187,7 +188,7 @@ bool own_signal_stacks_know(uintptr_t thread_pointer) {
     return false;
 }
 
-bool own_signal_stacks_include(const struct own_signal_stack *stack) {
+bool profiler_signal_stacks_include(const struct profiler_signal_stack *stack) {
     const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {
         const uintptr_t segment = atomic_load_explicit(&segments[i], memory_order_relaxed);
@@ -204,19 +205,19 @@ static struct stack_range range_of(const stack_t *stack) {
                           : (struct stack_range){0, 0};
 }
 
-struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp) {
-    const struct own_signal_stack *const own = profiler_tls.signal_stack;
-    if (own && own_signal_stack_has(own, sp))
+struct stack_range profiler_signal_stacks_range(const stack_t *kernels, uintptr_t sp) {
+    const struct profiler_signal_stack *const own = profiler_tls.signal_stack;
+    if (own && profiler_signal_stack_has(own, sp))
         return (struct stack_range){own->low, own->high};
-    if (!own || !own_signal_stack_is(own, kernels))
+    if (!own || !profiler_signal_stack_is(own, kernels))
         return range_of(kernels);
-    return range_of(&own->settings[own_signal_stack_place(own, kernels)]);
+    return range_of(&own->settings[profiler_signal_stack_place(own, kernels)]);
 }
 
-struct stack_range own_signal_stacks_present(uintptr_t sp) {
+struct stack_range profiler_signal_stacks_present(uintptr_t sp) {
     stack_t stack;
     const int saved = errno;
     const long result = syscall(SYS_sigaltstack, NULL, &stack);
     errno = saved;
-    return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
+    return result == 0 ? profiler_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
