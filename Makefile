@@ -79,7 +79,7 @@ $(BUILD)/lib%.a: $(BUILD)/sources
 	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
 PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
 # Puts what every start executes first and together: fewer pages are faulted in.
-SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/binding/own_exports.c,$(CAPTURE_SRC)))
+SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/binding/profiler_exports.c,$(CAPTURE_SRC)))
 PRELOAD_PARTS := $(HOOKS_OBJ) $(SYMBOLS_OBJ) $(COMMON_LIB) $(call objects,$(PROCESS_SRC)) \
                  $(filter-out $(SYMBOLS_OBJ),$(call objects,$(CAPTURE_SRC))) $(COMMON_LIB)
 
@@ -94,7 +94,7 @@ $(EXPORTS): shim/libotelprof.map.in $(wildcard shim/hooks/*.def)
 $(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=$(EXPORTS) -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
 
-# Needs its constructor to run before those of the libraries that come with it: libraries/own_bindings.h.
+# Needs its constructor to run before those of the libraries that come with it: libraries/exporter_bindings.h.
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-z,initfirst -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
 

@@ -4,7 +4,7 @@
 #include "start.h"
 
 #include "capture/allocator/allocation_path.h"
-#include "capture/binding/own_exports.h"
+#include "capture/binding/profiler_exports.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/kernel/first_page.h"
@@ -407,7 +407,7 @@ static void unexport_unneeded(void) {
     size_t count = hooks_new_unneeded(unneeded);
     count += hooks_mmap_unneeded(unneeded + count);
     count += hooks_generated_code_unneeded(unneeded + count);
-    (void)own_exports_unexport(unneeded, count);
+    (void)profiler_exports_unexport(unneeded, count);
 }
 
 /* --- the constructor --- */

@@ -7,9 +7,9 @@
 #include "export/random_seed.h"
 #include "files/by_path.h"
 #include "flush.h"
+#include "libraries/exporter_bindings.h"
 #include "libraries/exporter_libraries.h"
 #include "libraries/foreign_code.h"
-#include "libraries/own_bindings.h"
 #include "release.h"
 #include "symbolize/symbolize.h"
 
@@ -216,7 +216,7 @@ static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
     /* libmicrohttpd is loaded here, and its constructor calls GnuTLS by names that the program may
      * define */
-    const bool conflicts = *api->config->listen && own_bindings_conflict();
+    const bool conflicts = *api->config->listen && exporter_bindings_conflict();
     if (conflicts)
         log_warn(api->log,
                  "OTEL_PROFILER_LISTEN: the program exports functions of names that libmicrohttpd "
@@ -325,7 +325,7 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
 /* Returns true if the exporter's libraries call each other only; false, after a warning, if one of
  * them would call into the program. */
 static bool is_bound_to_libraries(const struct capture_api *api) {
-    const char *const function = own_bindings_foreign_function();
+    const char *const function = exporter_bindings_foreign_function();
     if (function)
         log_warn(api->log,
                  "the program defines %s, and a library that it shares with the exporter calls it; "
@@ -337,7 +337,7 @@ static bool is_bound_to_libraries(const struct capture_api *api) {
 /* Runs before the constructors of the exporter's libraries (-z initfirst). */
 __attribute__((constructor)) static void take_over_libraries(void) {
     if (exporter_libraries_protect())
-        own_bindings_take_over();
+        exporter_bindings_take_over();
 }
 
 int otelprof_flush_main(const struct capture_api *api) {

@@ -4,8 +4,8 @@
  * forward the call. jemalloc, tcmalloc and mimalloc implement operator new without a call of
  * malloc: then the hooks count the allocation. They count if the next operator new is in the object
  * of the next malloc. If these exports are not needed, or there is no function to forward to, they
- * are removed after start-up (own_exports.h), so that a library loaded later finds the definition
- * that it would have found without us. */
+ * are removed after start-up (profiler_exports.h), so that a library loaded later finds the
+ * definition that it would have found without us. */
 #include "allocation.h"
 #include "capture/symbols/next_symbol.h"
 #include "entry.h"

@@ -39,8 +39,8 @@ ROWS = rows()
 FUNCTIONS = [row for row in ROWS if row.name]
 # Lists files of hooks that export nothing (bound_calls.h).
 BOUND_AT_CALL_SITES = {"blocking", "locks"}
-# Lists the exports that are removed at start where they are not needed (own_exports.h).
-WITHDRAWN = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
+# Lists the exports that are removed at start where they are not needed (profiler_exports.h).
+UNEXPORTED = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
 # Lists functions that programs may call.
 CALLS = {f"otelprof_{name}" for name in
          re.findall(r"^OTELPROF_(?:DOES\(|GIVES\([^,]+, [^,]+, )(\w+),", (ROOT / "shim/otelprof.h").read_text(), re.M)}

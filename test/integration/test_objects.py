@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from profiled import ARCH, BUILD, LIBRARY, ROOT
-from test_hooks import CALLS, EXPORTED, WITHDRAWN
+from test_hooks import CALLS, EXPORTED, UNEXPORTED
 
 pytestmark = pytest.mark.fast
 
@@ -85,7 +85,7 @@ def test_nothing_is_exported_that_libc_lacks():
     test_memory_truth.py; a registration of unwind tables without a runtime does nothing: test_generated_code.py.)"""
     libc = symbols("/lib/x86_64-linux-gnu/libc.so.6", "--defined-only")
     tables = {name for name in EXPORTED if re.fullmatch(r"__(de)?register_frame\w*", name)}
-    assert EXPORTED - WITHDRAWN - libc == CALLS | tables and len(tables) == 9
+    assert EXPORTED - UNEXPORTED - libc == CALLS | tables and len(tables) == 9
 
 
 def test_imports_of_capture_are_known():

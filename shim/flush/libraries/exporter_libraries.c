@@ -1,5 +1,6 @@
 #include "exporter_libraries.h"
 
+#include "exporter_bindings.h"
 #include "object_segments.h"
 #include "object_tables.h"
 

@@ -7,8 +7,8 @@
  * entry). An entry with a name but no value would not do: tools read these tables themselves, some
  * check the name alone, and they would call address 0 of our object. Existing bindings stay, so the
  * function must still forward the call. */
-#ifndef OTELPROF_OWN_EXPORTS_H
-#define OTELPROF_OWN_EXPORTS_H
+#ifndef OTELPROF_PROFILER_EXPORTS_H
+#define OTELPROF_PROFILER_EXPORTS_H
 
 #include "symbols/object_symbols.h"
 
@@ -19,6 +19,6 @@
  * The table's pages are made writable and read-only again only once, because every process pays for
  * it. Returns false if the table cannot be written. Context: calm, single-threaded, at start.
  */
-bool own_exports_unexport(struct symbol *symbols, size_t count);
+bool profiler_exports_unexport(struct symbol *symbols, size_t count);
 
 #endif

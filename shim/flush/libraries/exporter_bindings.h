@@ -12,21 +12,21 @@
  * A library that the program had before belongs to the program, so its references are not changed:
  * if they lead into the program, the exporter must not run at all. Context: flush.
  */
-#ifndef OTELPROF_OWN_BINDINGS_H
-#define OTELPROF_OWN_BINDINGS_H
+#ifndef OTELPROF_EXPORTER_BINDINGS_H
+#define OTELPROF_EXPORTER_BINDINGS_H
 
 #include <stdbool.h>
 
 /* Redirects the references of all libraries that came with libotelprof-flush.so. Context: its
  * constructor. */
-void own_bindings_take_over(void);
+void exporter_bindings_take_over(void);
 
 /* Returns true if any reference was redirected: a library that is loaded later would be bound to
  * the program's functions before it can be redirected. */
-bool own_bindings_conflict(void);
+bool exporter_bindings_conflict(void);
 
 /* Returns a function of the program that the exporter would still call: a library that it shares
  * with the program refers to it, or a reference could not be redirected. NULL: there is none. */
-const char *own_bindings_foreign_function(void);
+const char *exporter_bindings_foreign_function(void);
 
 #endif

@@ -1,4 +1,4 @@
-#include "own_exports.h"
+#include "profiler_exports.h"
 
 #include "arch_memory.h"
 #include "bare_syscall.h"
@@ -11,11 +11,11 @@
 
 /* Changes the protection by a bare system call, because a preload may have replaced libc's
  * mprotect. */
-static bool own_exports_protect(uintptr_t page, size_t size, int protection) {
+static bool profiler_exports_protect(uintptr_t page, size_t size, int protection) {
     return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }
 
-bool own_exports_unexport(struct symbol *symbols, size_t count) {
+bool profiler_exports_unexport(struct symbol *symbols, size_t count) {
     const struct link_map *const own = object_symbols_own();
     if (!own || count == 0)
         return count == 0;
@@ -25,11 +25,11 @@ bool own_exports_unexport(struct symbol *symbols, size_t count) {
     /* both linkers put .dynstr behind .dynsym, in the same segment */
     const size_t size = (dynamic_address(&dynamic, DT_STRTAB) + bytes - 1 - page) & -bytes;
     object_symbols_find_all(own, symbols, count);
-    if (!own_exports_protect(page, size, PROT_READ | PROT_WRITE))
+    if (!profiler_exports_protect(page, size, PROT_READ | PROT_WRITE))
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].entry)
             memset((void *)(uintptr_t)symbols[i].entry, 0, sizeof *symbols[i].entry);
-    (void)own_exports_protect(page, size, PROT_READ);
+    (void)profiler_exports_protect(page, size, PROT_READ);
     return true;
 }

@@ -1,4 +1,4 @@
-#include "own_bindings.h"
+#include "exporter_bindings.h"
 
 #include "exporter_libraries.h"
 #include "object_tables.h"
@@ -90,7 +90,7 @@ static const ElfW(Sym) * symbol_at(uintptr_t address) {
     return dladdr1((void *)address, &info, &symbol, RTLD_DL_SYMENT) ? symbol : NULL;
 }
 
-static bool own_bindings_is_code(uintptr_t address) {
+static bool exporter_bindings_is_code(uintptr_t address) {
     const ElfW(Sym) *const symbol = symbol_at(address);
     return symbol && (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ||
                       ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
@@ -102,7 +102,7 @@ static uintptr_t own_definition(const char *name) {
     const uintptr_t found = (uintptr_t)dlsym(bindings.handle, name);
     if (found == 0 || object_range_has(bindings.libc, found))
         return 0;
-    return is_own(found) || own_bindings_is_code(found) ? found : 0;
+    return is_own(found) || exporter_bindings_is_code(found) ? found : 0;
 }
 
 struct redirection {
@@ -188,9 +188,9 @@ static void check_bindings(const struct dl_phdr_info *object, void *arg) {
 /* --- the exporter's libraries and the program's --- */
 
 /* Keeps the handle, because the library is never unloaded. */
-void own_bindings_take_over(void) {
+void exporter_bindings_take_over(void) {
     Dl_info own;
-    if (!dladdr((void *)own_bindings_take_over, &own))
+    if (!dladdr((void *)exporter_bindings_take_over, &own))
         return;
     bindings.handle = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!bindings.handle)
@@ -201,10 +201,10 @@ void own_bindings_take_over(void) {
     exporter_libraries_visit_others(check_bindings, NULL);
 }
 
-bool own_bindings_conflict(void) {
+bool exporter_bindings_conflict(void) {
     return bindings.has_conflict;
 }
 
-const char *own_bindings_foreign_function(void) {
+const char *exporter_bindings_foreign_function(void) {
     return bindings.function;
 }
