@@ -1,7 +1,7 @@
 /* Tests that two builds of an object are distinguished, by invented objects in this memory. */
 #include "unit.h"
 
-#include "cpp_context/object_build.h"
+#include "object_build.h"
 
 #include <string.h>
 
