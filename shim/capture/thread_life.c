@@ -48,14 +48,14 @@ void thread_end(struct thread_state *thread) {
         thread_table_retire(&capture.threads, thread);
         return;
     }
-    profiler_tls.inside++;
+    own_work_begin_unjudged(thread);
     if (sampler.on)
         record_remainder(&capture.recorder, thread);
     wait_sampler_end_thread(&capture.waits, thread);
     if (thread->sampled || atomic_load(&thread->wall.sampled))
         record_name(&capture.recorder, thread);
     holder_names_end(atomic_load(&thread->tid));
-    profiler_tls.inside--;
+    own_work_end();
     thread_table_retire(&capture.threads, thread);
 }
 
@@ -110,7 +110,7 @@ bool thread_is_calm(void) {
                             .max = capture.threads.max_depth,
                             .own_unloads = profiler_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
-    own_work_end(thread);
+    own_work_end();
     if (blocked)
         signals_restore(&before);
     errno = saved;

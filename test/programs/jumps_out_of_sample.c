@@ -5,14 +5,15 @@
  * - overflow: a thread's stack ends in the middle of an allocation; the handler of SIGSEGV, on a
  *   stack of its own, leaves by siglongjmp(), as libsigsegv and OCaml do
  * - overflow-unmasked: the jump restores no mask; the thread unblocks SIGSEGV alone, as Ruby does
- * - sent: another thread sends SIGSEGV, and the handler jumps if it finds the thread in the
- *   profiler's library
+ * - sent: once the profiler's exporter is loaded, another thread sends SIGSEGV, and the handler
+ *   jumps if it finds the thread in the profiler's library
  *
  * Prints the signals that the thread then blocks, and allocates ALLOCATIONS objects in
  * allocates_after(), which the profile must have. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 enum { ROOM = 1 << 16, STACK_BYTES = 1 << 18, JUMPS = 20, ALLOCATIONS = 1000, BYTES = 1000 };
 
@@ -116,6 +118,18 @@ static void *jump(void *unused) {
     return unused;
 }
 
+static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size;
+    (void)unused;
+    return strstr(info->dlpi_name, "libotelprof-flush.so") != NULL;
+}
+
+/* A jump out of the helper's creation would leave the process without a helper. */
+static void wait_for_exporter(void) {
+    while (way_is("sent") && getenv("LD_PRELOAD") && !dl_iterate_phdr(find_exporter, NULL))
+        usleep(10000);
+}
+
 int main(int argc, char **argv) {
     const struct sigaction action = {.sa_sigaction = leaves, .sa_flags = SA_ONSTACK | SA_SIGINFO};
     pthread_t thread;
@@ -127,6 +141,7 @@ int main(int argc, char **argv) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     if (pthread_create(&thread, &attributes, jump, NULL) != 0)
         return 1;
+    wait_for_exporter();
     while (way_is("sent") && atomic_load(&jumps) < JUMPS)
         pthread_kill(thread, SIGSEGV);
     pthread_join(thread, NULL);

@@ -133,7 +133,7 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
         thread_count_drop(thread, DROP_BUSY);
     else if (atomic_load_explicit(sampler.armed, memory_order_relaxed) &&
              !atomic_load_explicit(&sampler.timers.off, memory_order_relaxed)) {
-        profiler_tls.inside++;
+        own_work_begin_unjudged(thread);
         count_overrun(thread, info);
         if (thread_begin_sample(sampler.recorder->threads, thread)) {
             take_sample(thread, context);
@@ -141,7 +141,7 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
             sampler_follow_period(thread);
         }
         thread_end_sample(thread);
-        profiler_tls.inside--;
+        own_work_end();
         set_events(thread);
     }
     leave_signals_to_others(context);

@@ -352,7 +352,7 @@ PROFILER_TIME ARCH_ANY_STACK void heap_sample(struct heap *heap, void *object, u
     if (has_room && signals_block(&before)) {
         own_work_begin(thread);
         heap_record_measured(heap, thread, registers, object, size);
-        own_work_end(thread);
+        own_work_end();
         signals_restore(&before);
     } else {
         heap_count_drop(heap, has_room ? DROP_BUSY : DROP_STACK_END);

@@ -3,14 +3,17 @@
  *
  * Most signals are blocked meanwhile, but not those that the work itself could raise: another
  * thread, or process, may send such a signal (SIGSEGV, SIGTRAP), and its handler may jump. Then the
- * frame in which the work began is gone: the program runs above it on the same stack. A handler
- * that still runs within the work runs below that frame, or on the alternate stack.
+ * frame in which the work began is gone: its return address has been overwritten, or the program
+ * runs above it on the same stack. A handler that still runs within the work runs below that frame,
+ * or on the alternate stack.
  * Context: the thread itself. Async-signal-safe: yes. */
 #ifndef OTELPROF_OWN_WORK_H
 #define OTELPROF_OWN_WORK_H
 
+#include "arch_signal_frame.h"
 #include "thread_table.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,12 +32,22 @@ __attribute__((always_inline)) static inline void own_work_begin(struct thread_s
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     (void)own_work_goes_on(thread, frame);
     thread->work_frame = frame;
+    thread->work_return = arch_return_of_frame(frame);
+    /* the handler of a signal that comes in between finds all of it, or no work */
+    atomic_signal_fence(memory_order_seq_cst);
     profiler_tls.inside++;
 }
 
-static inline void own_work_end(struct thread_state *thread) {
-    thread->work_frame = 0; /* other work is not judged by this frame */
+static inline void own_work_end(void) {
     profiler_tls.inside--;
+}
+
+/* Begins work that is never judged, because no signal of the program's can come in between, or the
+ * thread ends. */
+static inline void own_work_begin_unjudged(struct thread_state *thread) {
+    thread->work_frame = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    profiler_tls.inside++;
 }
 
 #endif

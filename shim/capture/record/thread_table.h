@@ -61,7 +61,8 @@ struct thread_state {
     _Atomic uint32_t generation;
     _Atomic uint32_t using;   /* 0, or 1 + the generation that the owner is in */
     _Atomic bool samples_now; /* the owner is taking a sample, and may make system calls for it */
-    uintptr_t work_frame;     /* frame in which the owner's work began; 0: own_work.h */
+    uintptr_t work_frame;     /* frame in which the owner's last work began: own_work.h */
+    uintptr_t work_return;    /* the return address of that frame */
     /* the count in the stack store that the owner's work has incremented; NULL: none */
     _Atomic uint32_t *entered_users;
     struct sample_table tables[2];

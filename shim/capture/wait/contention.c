@@ -146,7 +146,7 @@ PROFILER_TIME static void record_contention(const struct recorder *recorder,
     if (has_room && signals_block(&before)) {
         own_work_begin(contention->thread);
         contention_record_measured(recorder, contention, registers, delay_ns);
-        own_work_end(contention->thread);
+        own_work_end();
         signals_restore(&before);
     } else
         thread_count_drop(contention->thread, has_room ? DROP_BUSY : DROP_STACK_END);
