@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from profiled import LIBRARY
+from profiled import LIBRARY, decode_json, names_of
 from waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(os.getuid() != 0, reason="only root can give up root")]
@@ -78,6 +78,37 @@ def test_a_refused_file_is_asked_for_ever_more_rarely(traced, program, folder):
     helper = lines[asked].split()[0]
     sleeps = sum(line.startswith(f"{helper} ") and " futex(" in line and "WAIT" in line for line in lines[allowed:asked])
     assert sleeps <= 5, "the helper polls on without the file"
+
+
+def states_of(path, function):
+    """Returns the states of the threads that have the function in their stacks, over all exports in the file."""
+    found = set()
+    for line in path.read_text().splitlines():
+        request = decode_json(line)
+        strings = request.dictionary.string_table
+        for profile in (profile for resource in request.resource_profiles for scope in resource.scope_profiles
+                        for profile in scope.profiles if strings[profile.sample_type.type_strindex] == "threads"):
+            for sample in profile.samples:
+                keys = {strings[attribute.key_strindex]: attribute.value.string_value for attribute in
+                        (request.dictionary.attribute_table[index] for index in sample.attribute_indices)}
+                if function in names_of(request.dictionary, sample.stack_index):
+                    found.add(keys.get("otelprof.thread.state"))
+    return found
+
+
+def test_the_state_of_a_thread_is_known_where_its_call_is_not(program, folder):
+    """It waits by a system call of its own, in a thread that began after the process had given up root."""
+    environment = {"LD_PRELOAD": LIBRARY, "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_TYPES": "threads",
+                   "OTEL_PROFILER_EXCLUDE": "none", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100",
+                   "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "300000", "OTEL_PROFILER_LOG_FILE": folder / "log"}
+    with subprocess.Popen([program("undumpable")], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={name: str(value) for name, value in environment.items()}) as process:
+        assert process.stdout.readline() == "gave up\n"
+        name = f"otelprof-undumpable-{process.pid}.jsonl"
+        eventually(lambda: (folder / name).exists() and "blocked" in states_of(folder / name, "waits_past_libc"),
+                   "a thread that is blocked", unless=process.poll)
+        process.stdin.close()
+        assert process.wait(300) == 0
 
 
 def test_unwind_tables_are_read_by_whole_pages_and_once_an_export(traced, program, folder):

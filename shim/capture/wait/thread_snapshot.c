@@ -45,15 +45,26 @@ static void show_last_state(struct snapshot *snapshot, const struct wait_account
     snapshot_show(snapshot, account->tid, &sample);
 }
 
-/* Reports a thread as running, even if it has begun to wait and could not be observed since. If the
- * kernel's view of the thread cannot be read, reports its state as unknown. */
+/* Reads the condition of a thread whose system call cannot be read. The kernel shows it to every
+ * user, also after the process has changed its own. */
+static enum thread_condition condition_without_call(const struct snapshot *snapshot, uint32_t tid) {
+    bool runs;
+    if (!snapshot->waits->kernel.sees_threads ||
+        listed_thread_close(listed_thread_open(tid), &runs) == LISTED_ENDED)
+        return CONDITION_UNKNOWN;
+    return runs ? CONDITION_RUNNING : CONDITION_BLOCKED;
+}
+
+/* Reports a thread as running, even if it has begun to wait and could not be observed since. If its
+ * system call cannot be read, reports the condition alone. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
                          enum thread_run_state run_state) {
     const struct recorder *const recorder = snapshot->waits->recorder;
     const uintptr_t routine = (uintptr_t)thread->start_routine;
     const uint64_t start = routine ? routine : getauxval(AT_ENTRY);
-    const struct wait_detail detail = {.condition = run_state == RUN_UNKNOWN ? CONDITION_UNKNOWN
-                                                                             : CONDITION_RUNNING};
+    const struct wait_detail detail = {.condition = run_state == RUN_UNKNOWN
+                                                        ? condition_without_call(snapshot, tid)
+                                                        : CONDITION_RUNNING};
     struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
                             .interval = modules_interval(recorder->unwinder->modules),
                             .frames = &start,
@@ -140,12 +151,13 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     waits->room.max = settings_max_stack_depth(waits->recorder->settings);
     const enum thread_run_state run_state =
         kernel_thread_run_state(&waits->kernel, tid, &files, &call);
-    detail.condition = run_state == RUN_RUNNING ? CONDITION_RUNNING : CONDITION_UNKNOWN;
     if (run_state == RUN_BLOCKED) {
         detail.condition = CONDITION_BLOCKED;
         detail.kind = (uint8_t)blocked_call_kind(&call);
         walk_unknown(snapshot, tid, &call, &sample);
-    }
+    } else
+        detail.condition =
+            run_state == RUN_RUNNING ? CONDITION_RUNNING : condition_without_call(snapshot, tid);
     kernel_thread_close(&waits->kernel, &files);
     snapshot_show(snapshot, tid, &sample);
 }
