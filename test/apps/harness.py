@@ -11,6 +11,7 @@ A third run has the preload and none of the profiler's variables: there, too, th
 for byte, although (or because) no receiver is where its profiles would go.
 """
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -27,6 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 from profiled import LIBRARY, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
+from waiting import eventually  # noqa: E402
 
 GATE = "gate"
 TYPES = os.environ.get("TYPES")  # of profiles, in place of the default ones: `TYPES=all test/apps/run`
@@ -278,15 +280,16 @@ class Work:
         return status, out, err
 
     def _attend_gate(self, process):
-        writer = None
-        while writer is None and process.returncode is None:
+        def opened():
             try:
-                writer = os.open(self.folder / GATE, os.O_WRONLY | os.O_NONBLOCK)
+                return os.open(self.folder / GATE, os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
                 if error.errno != errno.ENXIO:  # no reader yet
                     raise
-                time.sleep(0.01)
-        if writer is None:
+
+        try:
+            writer = eventually(opened, "a reader of the gate", unless=lambda: process.returncode, holds=lambda file: file is not None)
+        except AssertionError:  # the process has ended
             return
         try:
             self._wait_for_reader(process)
@@ -299,11 +302,9 @@ class Work:
 
     def _wait_for_reader(self, process):
         """Waits until the reader's open returns, which ours lets go: on a busy machine that is later."""
-        end = time.monotonic() + 20
-        while time.monotonic() < end and process.returncode is None:
-            if any(f"FOLDER/{GATE}" in (descriptors_of(pid, self.folder) or {}).values() for pid in family(process.pid)):
-                return
-            time.sleep(PAUSE_S)
+        with contextlib.suppress(AssertionError):  # it is looked at all the same
+            eventually(lambda: any(f"FOLDER/{GATE}" in (descriptors_of(pid, self.folder) or {}).values() for pid in family(process.pid)),
+                       "the gate's reader", timeout_s=20, unless=lambda: process.returncode)
 
     def look(self, process, label=""):
         """Lists the descriptors of the process and its descendants, which are at rest."""
@@ -338,13 +339,11 @@ class Work:
         return sorted(lines)
 
     def _wait_for_helper(self, process):
-        end = time.monotonic() + HELPER_WAIT_S
-        while self.profiled and time.monotonic() < end:
-            count = sum(map(has_helper, family(process.pid)))
+        if not self.profiled:
+            return
+        with contextlib.suppress(AssertionError):  # the verdict names a process without a helper
+            count = eventually(lambda: sum(map(has_helper, family(process.pid))), "a helper", timeout_s=HELPER_WAIT_S)
             self.helpers = max(self.helpers, count)
-            if count:
-                return
-            time.sleep(PAUSE_S)
 
     def saw(self, name, value):
         name = name.strip()

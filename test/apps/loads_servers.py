@@ -15,16 +15,16 @@ from pathlib import Path
 from harness import Failure, family
 from loads_tools import LOADS
 from ports import reserved_port
+from waiting import eventually
 
 # --- clients ---
 
 
 def wait_until(holds, what, seconds=30):
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise Failure(f"{what}: not within {seconds} s")
-        time.sleep(0.05)
+    try:
+        eventually(holds, what, timeout_s=seconds)
+    except AssertionError as error:
+        raise Failure(str(error)) from error
 
 
 def connect(port):

@@ -1,5 +1,6 @@
 """Runs redis-server under load, with the preload and without, in turns."""
 
+import contextlib
 import csv
 import shutil
 import socket
@@ -12,6 +13,7 @@ from statistics import median
 
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, helper_of, look, warnings_in
 from ports import reserved_port  # watching finds its folder
+from waiting import eventually
 
 MODULE = BUILD / "test/soak/redis_module.so"
 KEYS = 5000
@@ -33,15 +35,11 @@ class Client:
     """Is one connection, kept; it implements just enough of redis' protocol."""
 
     def __init__(self, port):
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        def connected():
+            with contextlib.suppress(OSError):
+                return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+        self.socket = eventually(connected, f"redis at port {port}")
         self.file = self.socket.makefile("rb")
 
     def ask(self, *words):
@@ -142,11 +140,9 @@ class Server:
         self.load_modules()
         time.sleep(PAUSE_S)
         self.benchmark("-n", RECONNECTIONS, "-k", "0", "-t", "ping_mbulk")
-        while self.client.info("persistence")["rdb_bgsave_in_progress"] != "0":
-            time.sleep(0.1)
+        eventually(lambda: self.client.info("persistence")["rdb_bgsave_in_progress"] == "0", "the end of the save")
         self.saves += 1
-        while self.client.info("clients")["connected_clients"] != "1":
-            time.sleep(0.1)
+        eventually(lambda: self.client.info("clients")["connected_clients"] == "1", "the benchmark's last connection to be closed")
         self.look()
         time.sleep(PAUSE_S)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from ports import reserved_port  # noqa: E402
+from waiting import eventually  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 POSTGRES = "/usr/lib/postgresql/15/bin"
@@ -29,11 +30,7 @@ def client_run(command):
 
 
 def wait_for(answers, what):
-    end = time.monotonic() + START_S
-    while not answers():
-        if time.monotonic() > end:
-            raise RuntimeError(f"{what} does not answer")
-        time.sleep(0.05)
+    eventually(answers, f"an answer of {what}", timeout_s=START_S)
 
 
 def accepts(kind, address):
