@@ -1,7 +1,7 @@
 /* Tests that binding which could not be done stays expected. */
 #include "unit.h"
 
-#include "call_binding.h"
+#include "binding/call_binding.h"
 #include "capture.h"
 #include "symbols/loader_state.h"
 
