@@ -17,7 +17,6 @@ enum {
          * MiB; the thread vector leads to variables further down */
     1 << 19
 };
-static const intptr_t most_offset = (intptr_t)1 << 30; /* a larger offset is not plausible */
 
 /* Describes an object that defines the variable. */
 struct definer {
@@ -82,8 +81,8 @@ static bool can_go(const struct fixed_modules *fixed, const struct dl_phdr_info 
  * it; 0: the thread has no block, or the block is not in static TLS. */
 static intptr_t static_block(const struct dl_phdr_info *info) {
     const uintptr_t block = (uintptr_t)info->dlpi_tls_data;
-    const uintptr_t below = thread_pointer() - block;
-    return block && below != 0 && below <= STATIC_TLS_BYTES ? -(intptr_t)below : 0;
+    const intptr_t offset = (intptr_t)(block - thread_pointer());
+    return block && thread_offset_is_static(offset, STATIC_TLS_BYTES) ? offset : 0;
 }
 
 static int variable_search_definer(struct dl_phdr_info *info, size_t size, void *arg) {
@@ -175,7 +174,7 @@ static void found_offset(struct walk *walk, const struct object *object, intptr_
         walk->incomplete = true;
         return;
     }
-    if (offset >= 0 || offset < -most_offset)
+    if (!thread_offset_is_static(offset, THREAD_MOST_OFFSET))
         return;
     struct definer *const definer = definer_at(walk, object, offset);
     if (definer)
@@ -202,7 +201,7 @@ static void found_module(struct walk *walk, uint64_t module, uint64_t offset) {
  * may wait for its first use), the word is 0 or leads into the object itself. */
 static void found_descriptor(struct walk *walk, const struct object *object, uintptr_t argument) {
     uint64_t index[2];
-    if ((intptr_t)argument < 0) {
+    if (thread_offset_is_static((intptr_t)argument, THREAD_MOST_OFFSET)) {
         found_offset(walk, object, (intptr_t)argument);
         return;
     }

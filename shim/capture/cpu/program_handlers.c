@@ -66,7 +66,7 @@ static uintptr_t move_frame(struct profiler_signal_stack *own, uintptr_t frame,
         arch_place_signal_frame(enters_it ? low + programs.ss_size : below, context);
     if ((is_on_it || enters_it) && place.frame - low > programs.ss_size)
         arch_fault();
-    arch_move_signal_frame(&place, frame, &programs, program_handler_returns, own);
+    arch_move_signal_frame(&place, frame, &programs, own);
     return place.frame;
 }
 
@@ -79,7 +79,7 @@ static bool is_to_move(const struct profiler_signal_stack *own, uintptr_t frame,
     return own && profiler_signal_stack_is(own, &context->uc_stack) &&
            profiler_signal_stack_has(own, frame) &&
            !profiler_signal_stack_has(own, arch_interrupted_sp(context)) &&
-           context->uc_mcontext.fpregs;
+           arch_has_frame_state(context);
 }
 
 /* Returns whether to change the frame where it is. The kernel has entered a handler without
@@ -87,15 +87,15 @@ static bool is_to_move(const struct profiler_signal_stack *own, uintptr_t frame,
 static bool is_to_keep(const struct profiler_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     return own && profiler_signal_stack_is(own, &context->uc_stack) &&
-           !profiler_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
+           !profiler_signal_stack_has(own, frame) && arch_has_frame_state(context);
 }
 
-/* Stores the program's setting in the frame of a handler that stays where the kernel has put it,
- * and makes the handler return by program_handler_returns(). */
+/* Stores the program's setting in the frame of a handler that stays where the kernel has put it.
+ */
 static void keep_frame(struct profiler_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     own->latest = (uint8_t)profiler_signal_stack_place(own, &context->uc_stack);
-    arch_keep_signal_frame(frame, &own->settings[own->latest], program_handler_returns, own);
+    arch_keep_signal_frame(frame, &own->settings[own->latest], own);
 }
 
 /* Reads the temporary mask of the wait (sigsuspend, ppoll) that this signal has ended; the frame
@@ -148,6 +148,8 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
     if (stays)
         keep_frame(own, frame, context);
+    if (moves || stays)
+        arch_return_handler_to(begin, place, program_handler_returns);
     /* SS_AUTODISARM disables the stack while the handler runs. Its copy in the frame by which the
      * handler begins is disabled, too: in the kernel, or for the program alone. */
     if (disarms)

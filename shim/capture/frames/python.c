@@ -1,5 +1,7 @@
 #include "python.h"
 
+#include "arch_machine.h"
+
 #include "kernel/wait.h"
 #include "loader_counters.h"
 #include "object_segments.h"
@@ -48,15 +50,18 @@ struct scan {
     bool found;
 };
 
-/* Returns the offset of the object's block of thread-local variables from the thread pointer: in
- * static TLS it is the same on every thread. Returns 0 if the block is elsewhere, or not known. */
+/* Returns the offset of the object's block of thread-local variables from the thread's descriptor
+ * (pthread_self): in static TLS it is the same on every thread. Returns 0 if the block is
+ * elsewhere, or not known. */
 static intptr_t python_static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
     if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||
         !info->dlpi_tls_data)
         return 0;
-    const uintptr_t distance = (uintptr_t)pthread_self() - (uintptr_t)info->dlpi_tls_data;
-    return distance < MOST_STATIC_TLS ? -(intptr_t)distance : 0;
+    const uintptr_t block = (uintptr_t)info->dlpi_tls_data;
+    const bool is_static =
+        thread_offset_is_static((intptr_t)(block - thread_pointer()), MOST_STATIC_TLS);
+    return is_static ? (intptr_t)(block - (uintptr_t)pthread_self()) : 0;
 }
 
 static bool read_offsets(const struct symbol symbols[NAMES], uint32_t *version,

@@ -5,11 +5,10 @@
 #include <pthread.h>
 
 enum {
-    INTERPRETERS = 4, /* at most so many interpreters are searched for a thread's state */
-    THREADS = 16,     /* in each, so many of the newest threads are searched */
-    /* the searched range of glibc's struct pthread begins behind its header */
-    DESCRIPTOR_LOW = 704,
-    DESCRIPTOR_HIGH = 1536, /* it ends behind the values of the first 32 keys (nptl/descr.h) */
+    INTERPRETERS = 4,       /* at most so many interpreters are searched for a thread's state */
+    THREADS = 16,           /* in each, so many of the newest threads are searched */
+    DESCRIPTOR_HIGH = 1536, /* the searched range of glibc's struct pthread ends behind the values
+                               of the first 32 keys (nptl/descr.h) */
     SEQUENCE_USED = 1,      /* pthread_key_data.seq is odd while the key is used */
     /* largest plausible number of times that a key was created and deleted */
     MOST_SEQUENCE = 1 << 20,
@@ -30,10 +29,10 @@ static bool python_state_is_own(const struct python *python, struct python_reade
 /* --- learning --- */
 
 /* Returns the address of a word that may hold the pointer. Small values of `slot` are words of the
- * thread's descriptor, which has the values of keys, or of the static TLS below it; greater values
- * are words of the interpreter's own TLS block. */
+ * thread's descriptor, which has the values of keys, or of the static TLS beside it; greater values
+ * are words of the interpreter's own TLS block, unless that is in static TLS. */
 static uintptr_t python_slot_address(const struct python *python, intptr_t slot) {
-    if (slot < DESCRIPTOR_HIGH)
+    if (slot < DESCRIPTOR_HIGH || python->block)
         return python_thread_id() + (uintptr_t)slot;
     const uintptr_t block = thread_vector_block(python->block_module, 0);
     return block ? block + (uintptr_t)slot - DESCRIPTOR_HIGH : 0;
@@ -52,7 +51,7 @@ static void set_slot(struct python *python, int number, intptr_t slot) {
 /* Searches the values of pthread keys; glibc stores each value behind its sequence number. */
 static bool learn_key(struct python *python, struct python_reader *reader, uintptr_t state) {
     uintptr_t sequence;
-    for (intptr_t slot = DESCRIPTOR_LOW; slot < DESCRIPTOR_HIGH; slot += sizeof sequence) {
+    for (intptr_t slot = THREAD_DESCRIPTOR_LOW; slot < DESCRIPTOR_HIGH; slot += sizeof sequence) {
         if (!slot_has(python, reader, slot, state) ||
             !python_read_word(reader, python_slot_address(python, slot) - sizeof sequence,
                               &sequence) ||

@@ -96,7 +96,7 @@ __attribute__((noinline)) static void draw_gap(const struct heap *heap,
 }
 
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread) {
-    const uint32_t floats = floats_begin();
+    const uint64_t floats = floats_begin();
     draw_gap(heap, thread);
     floats_end(floats);
 }
@@ -333,7 +333,7 @@ static void heap_record_measured(struct heap *heap, struct thread_state *thread,
     struct sampling_count *const cost = &thread->costs[WORK_ALLOCATION];
     if (thread_begin_sample(heap->recorder->threads, thread)) {
         const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
-        const uint32_t floats = floats_begin();
+        const uint64_t floats = floats_begin();
         heap_record(heap, thread, registers, object, size);
         draw_gap(heap, thread); /* drawn before a handler allocates, or leaves by a jump */
         floats_end(floats);

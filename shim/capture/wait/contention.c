@@ -125,7 +125,7 @@ static void contention_record_measured(const struct recorder *recorder,
     struct sampling_count *const cost = &thread->costs[WORK_CONTENTION];
     if (thread_begin_sample(recorder->threads, thread)) {
         const uint64_t begun = sampling_begin(cost, WORK_CONTENTION, &thread->random);
-        const uint32_t floats = floats_begin();
+        const uint64_t floats = floats_begin();
         contention_record_stack(recorder, contention, registers, delay_ns);
         floats_end(floats);
         sampling_end(cost, begun);

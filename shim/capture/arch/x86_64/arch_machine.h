@@ -42,14 +42,15 @@
  * thread's control and status word and sets the default (psABI 3.2.3). The arithmetic must be in a
  * function that is not inlined, or the compiler may move it. A signal handler needs no such calls,
  * because the kernel sets the default for it. */
-static inline uint32_t floats_begin(void) {
+static inline uint64_t floats_begin(void) {
     const uint32_t usual = 0x1f80; /* all exceptions masked, none raised, round to nearest */
     uint32_t before;
     __asm__ volatile("stmxcsr %0\n\tldmxcsr %1" : "=m"(before) : "m"(usual) : "memory");
     return before;
 }
-static inline void floats_end(uint32_t before) {
-    __asm__ volatile("ldmxcsr %0" : : "m"(before) : "memory");
+static inline void floats_end(uint64_t before) {
+    const uint32_t word = (uint32_t)before;
+    __asm__ volatile("ldmxcsr %0" : : "m"(word) : "memory");
 }
 
 /* Resets the control words of floating-point arithmetic, x87 and SSE, on a thread of the
@@ -65,6 +66,19 @@ static inline void floats_reset(void) {
 static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
+
+/* Returns true if `offset` may lead from the thread pointer to static TLS of at most `most` bytes:
+ * TLS variant II has it below. */
+static inline bool thread_offset_is_static(intptr_t offset, size_t most) {
+    return offset < 0 && (uintptr_t)-offset <= most;
+}
+
+/* Bounds the offset of static TLS in a descriptor: a larger one is not plausible. */
+enum { THREAD_MOST_OFFSET = 1 << 30 };
+
+/* States where glibc's descriptor of a thread may have the values of keys, in bytes from its
+ * beginning: behind its header (nptl/descr.h). */
+enum { THREAD_DESCRIPTOR_LOW = 704 };
 
 /* Sets the number of words that identify a dynamic thread vector: the two words before it, and its
  * first word. */

@@ -48,6 +48,11 @@ static inline uintptr_t arch_return_of_frame(uintptr_t frame) {
     return address;
 }
 
+/* Returns true if the frame has the processor's state. */
+static inline bool arch_has_frame_state(const ucontext_t *context) {
+    return context->uc_mcontext.fpregs;
+}
+
 static inline uintptr_t arch_interrupted_sp(const ucontext_t *context) {
     return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
@@ -91,27 +96,23 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
     return (struct signal_frame_place){((state - FRAME_BYTES) & -(uintptr_t)16) - 8, state, bytes};
 }
 
-/* Stores the program's `stack` in the frame's ucontext, and makes the handler return to
- * `returns_to`. Stores `note` and a check of it in the 16 bytes of the kernel's padding between the
- * frame and the state. */
-static inline void arch_keep_signal_frame(uintptr_t frame, const stack_t *stack,
-                                          void (*returns_to)(void), void *note) {
+/* Stores the program's `stack` in the frame's ucontext. Stores `note` and a check of it in the 16
+ * bytes of the kernel's padding between the frame and the state. */
+static inline void arch_keep_signal_frame(uintptr_t frame, const stack_t *stack, void *note) {
     ((ucontext_t *)(frame + FRAME_CONTEXT))->uc_stack = *stack;
-    memcpy((void *)frame, &returns_to, sizeof returns_to);
     const uintptr_t notes[2] = {(uintptr_t)note, (uintptr_t)note ^ frame};
     memcpy((void *)(frame + FRAME_BYTES), notes, sizeof notes);
 }
 
 /* Copies the frame to the place, with the changes of arch_keep_signal_frame(). */
 static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
-                                          const stack_t *stack, void (*returns_to)(void),
-                                          void *note) {
+                                          const stack_t *stack, void *note) {
     const ucontext_t *const from = (const ucontext_t *)(frame + FRAME_CONTEXT);
     ucontext_t *const to = (ucontext_t *)(place->frame + FRAME_CONTEXT);
     memcpy((void *)place->state, from->uc_mcontext.fpregs, place->state_bytes);
     memcpy((void *)place->frame, (const void *)frame, FRAME_BYTES);
     to->uc_mcontext.fpregs = (fpregset_t)place->state;
-    arch_keep_signal_frame(place->frame, stack, returns_to, note);
+    arch_keep_signal_frame(place->frame, stack, note);
 }
 
 /* Returns the note of the frame that has this ucontext. The program may have overwritten it.
@@ -162,6 +163,13 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
     registers[REG_EFL] &= ~(greg_t)(TRAP | DIRECTION | RESUME);
     begin->uc_mcontext.fpregs = NULL;
     memcpy(&begin->uc_sigmask, &mask, sizeof mask);
+}
+
+/* Makes the handler that `begin` begins on `frame` return to `returns_to`. */
+static inline void arch_return_handler_to(ucontext_t *begin, uintptr_t frame,
+                                          void (*returns_to)(void)) {
+    (void)begin;
+    memcpy((void *)frame, &returns_to, sizeof returns_to);
 }
 
 /* Returns the address of the C library's rt_sigreturn, which it has set for the signal `number`; 0
