@@ -189,6 +189,16 @@ static void execute_other(struct execution *e, struct reader *r, unsigned opcode
     case 0x2e: /* GNU_args_size */
         (void)read_uleb(r);
         return;
+    /* how a return address is signed: the walker removes any signature (arch_return_address) */
+    case 0x2b: /* AARCH64_set_ra_state */
+        (void)read_uleb(r);
+        (void)read_sleb(r);
+        r->failed |= ARCH_PUSHED_RETURN != 0;
+        return;
+    case 0x2c: /* AARCH64_negate_ra_state_with_pc */
+    case 0x2d: /* AARCH64_negate_ra_state */
+        r->failed |= ARCH_PUSHED_RETURN != 0;
+        return;
     default:
         r->failed = true;
     }
@@ -260,13 +270,13 @@ static bool set_fp(const struct cfi_tables *tables, const struct row *row, uintp
         return true;
     case AT_CFA:
         rule->fp_kind = FP_AT_CFA;
-        rule->fp_offset = (int16_t)row->fp.offset;
+        rule->fp_offset = (int32_t)row->fp.offset;
         return rule->fp_offset == row->fp.offset;
     case EXPRESSION:
         if (!cfi_evaluate(row->fp.expression, end_around(tables, row->fp.expression), pc, &saved))
             return false;
         rule->fp_kind = FP_AT_FP;
-        rule->fp_offset = (int16_t)saved.constant;
+        rule->fp_offset = (int32_t)saved.constant;
         return saved.base == REGISTER_FP && !saved.dereferenced &&
                rule->fp_offset == saved.constant;
     case UNDEFINED:
@@ -281,7 +291,7 @@ static bool set_return(const struct row *row, struct rule *rule) {
     const struct location *const location = &row->return_address;
     if (ARCH_PUSHED_RETURN)
         return location->kind == AT_CFA && location->offset == ARCH_PUSHED_RETURN;
-    rule->return_offset = location->kind == AT_CFA ? (int16_t)location->offset : 0;
+    rule->return_offset = location->kind == AT_CFA ? (int32_t)location->offset : 0;
     return location->kind == SAME_VALUE || (location->kind == AT_CFA && location->offset &&
                                             rule->return_offset == location->offset);
 }

@@ -53,8 +53,8 @@ enum fp_kind {
 
 struct rule {
     int32_t cfa_offset;
-    int16_t fp_offset;
-    int16_t return_offset; /* see rule_return_offset() */
+    int32_t fp_offset;
+    int32_t return_offset; /* see rule_return_offset() */
     uint8_t cfa_kind;
     uint8_t fp_kind : 4;
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */

@@ -1,5 +1,6 @@
 #include "code_rule.h"
 
+#include "arch_code.h"
 #include "arch_instruction.h"
 #include "arch_memory.h"
 #include "stack_memory.h"
@@ -92,23 +93,31 @@ static enum progress code_rule_give_up(struct search *s) {
     return PATH_DEAD;
 }
 
-/* Ends the path: the return address is at `slot`. */
+/* Ends the path: the return address is at `slot`, or, where calls leave it in the link register, it
+ * is there, and the frame ends at `slot`. */
 static enum progress found_return(struct search *s, struct place slot) {
     const struct path *const p = &s->path;
     if (slot.base == BASE_LOST || (slot.offset & 7))
         return code_rule_give_up(s);
     struct rule rule = {.cfa_kind = slot.base == BASE_SP ? RULE_CODE_SP : RULE_CODE_FP,
-                        .cfa_offset = slot.offset + (int32_t)sizeof(uintptr_t),
+                        .cfa_offset = slot.offset - ARCH_PUSHED_RETURN,
                         .fp_kind = FP_LOST};
     const int32_t distance = p->fp.offset - rule.cfa_offset;
     if (p->fp_content == FP_UNCHANGED)
         rule.fp_kind = FP_SAME;
-    if (p->fp_content == FP_SAVED && p->fp.base == slot.base && (int16_t)distance == distance) {
+    if (p->fp_content == FP_SAVED && p->fp.base == slot.base) {
         rule.fp_kind = FP_AT_CFA;
-        rule.fp_offset = (int16_t)distance;
+        rule.fp_offset = distance;
     }
     s->found = rule;
     return PATH_FOUND;
+}
+
+/* Ends the path at a return. A call has overwritten the link register. */
+static enum progress returns(struct search *s) {
+    if (!ARCH_PUSHED_RETURN && s->path.has_called)
+        return code_rule_give_up(s);
+    return found_return(s, s->path.sp);
 }
 
 /* Ends the path at a jump that leaves the function: through a variable (as a stub or a tail call
@@ -256,7 +265,7 @@ static enum progress follow(struct search *s, const struct instruction *i) {
     case EFFECT_PAD:
         return has_just_called ? PATH_DEAD : PATH_ON;
     case EFFECT_RETURN:
-        return found_return(s, s->path.sp);
+        return returns(s);
     case EFFECT_JUMP_AWAY:
         return jump_away(s, i->value);
     case EFFECT_BRANCH:

@@ -39,6 +39,7 @@ enum {
     PACKED_CFA_MASK = 0x1fff8, /* bits 3 to 16: cfa_offset, two's complement */
     PACKED_CFA_SIGN = 0x10000, /* the sign bit of cfa_offset */
     PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 21: -fp_offset / 8 */
+    PACKED_AT_BASE = 31,       /* in their place, with a link register: see packed_fp_offset() */
     PACKED_KIND_SHIFT = 22,    /* bits 22 to 25: cfa_kind; 0 (RULE_NONE) is possible */
     /* on an architecture with a link register, bit 26: the return address is saved */
     PACKED_RETURN_SHIFT = 26,
@@ -123,8 +124,12 @@ static inline int64_t packed_cfa_offset(uint64_t word) {
     return (int64_t)((word & PACKED_CFA_MASK) ^ PACKED_CFA_SIGN) - PACKED_CFA_SIGN;
 }
 
+/* Returns the place of the saved frame pointer, from the CFA. On an architecture with a link
+ * register most frames have their record at their lower end, from which the CFA is counted:
+ * PACKED_AT_BASE. */
 static inline int64_t packed_fp_offset(uint64_t word) {
-    return -(int64_t)(word >> PACKED_OFFSET_SHIFT & 31) * 8;
+    const int64_t words = (int64_t)(word >> PACKED_OFFSET_SHIFT & 31);
+    return !ARCH_PUSHED_RETURN && words == PACKED_AT_BASE ? -packed_cfa_offset(word) : -words * 8;
 }
 
 /* Returns rule_return_offset() of a packed rule. A saved link register lies above the saved frame
@@ -142,12 +147,12 @@ static inline bool packed_place_is_of_return(struct rule rule) {
 
 static inline struct rule rule_unpack(uint64_t word) {
     struct rule rule = {.cfa_offset = (int32_t)packed_cfa_offset(word),
-                        .fp_offset = (int16_t)packed_fp_offset(word),
+                        .fp_offset = (int32_t)packed_fp_offset(word),
                         .cfa_kind = (word >> PACKED_KIND_SHIFT) & 15,
                         .fp_kind = (word >> PACKED_FP_SHIFT) & 3,
                         .after_call = word & PACKED_AFTER_CALL};
     if (!ARCH_PUSHED_RETURN)
-        rule.return_offset = (int16_t)packed_return_offset(word);
+        rule.return_offset = (int32_t)packed_return_offset(word);
     if (packed_place_is_of_return(rule))
         rule.fp_offset = 0;
     return rule;
@@ -155,9 +160,10 @@ static inline struct rule rule_unpack(uint64_t word) {
 
 static inline uint64_t rule_pack(struct rule rule) {
     const int place = packed_place_is_of_return(rule) ? rule.return_offset - 8 : rule.fp_offset;
+    const bool is_at_base = !ARCH_PUSHED_RETURN && place == -rule.cfa_offset && place != 0;
+    const uint64_t words = is_at_base ? PACKED_AT_BASE : (uint64_t)(-place / 8) & 31;
     return (uint64_t)rule.after_call | (uint64_t)rule.fp_kind << PACKED_FP_SHIFT |
-           ((uint64_t)(int64_t)rule.cfa_offset & PACKED_CFA_MASK) |
-           ((uint64_t)(-place / 8) & 31) << PACKED_OFFSET_SHIFT |
+           ((uint64_t)(int64_t)rule.cfa_offset & PACKED_CFA_MASK) | words << PACKED_OFFSET_SHIFT |
            (ARCH_PUSHED_RETURN ? 0 : (uint64_t)(rule.return_offset != 0) << PACKED_RETURN_SHIFT) |
            (uint64_t)rule.cfa_kind << PACKED_KIND_SHIFT;
 }

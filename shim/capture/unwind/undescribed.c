@@ -77,18 +77,16 @@ static enum step return_to_interrupted(const struct unwinder *unwinder, const st
 
 /* Steps out of a leaf. Generated code keeps frame pointers, except in leaves without a frame, and
  * at the first and last instructions of other functions. If the instructions give no rule there,
- * the return address is in the link register, on top of the stack, or right above the caller's
- * frame pointer that was just pushed. */
+ * and calls push the return address, it is on top of the stack, or right above the caller's frame
+ * pointer that was just pushed. A link register may have the return address of an earlier call. */
 static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
                                   struct frame *frame) {
     uintptr_t top;
     if (frame->is_caller)
         return STEP_LOST;
-    if (frame->link && return_to(unwinder, u, frame, frame->link, frame->sp, frame->fp) == STEP_ON)
-        return STEP_ON;
     if (step_by_instructions(unwinder, u, frame, rule_of_generated(frame)) == STEP_ON)
         return STEP_ON;
-    if (!read_stack(frame, frame->sp, &top))
+    if (!ARCH_PUSHED_RETURN || !read_stack(frame, frame->sp, &top))
         return STEP_LOST;
     if (return_through(unwinder, u, frame, frame->sp, frame->fp) == STEP_ON)
         return STEP_ON;

@@ -1,6 +1,7 @@
 #include "unwind.h"
 
 #include "arch_code.h"
+#include "arch_instruction.h"
 #include "arch_memory.h"
 #include "code_rule.h"
 #include "return_address.h"
@@ -21,8 +22,21 @@ static struct rule rule_of_code(const struct cfi_tables *tables, uintptr_t pc, b
     return rule;
 }
 
+/* Returns true if a handler returns to `pc`, or if the code there is about to end a handler: the
+ * trampoline that no table describes is at `pc`, or one instruction before. */
+static bool is_in_signal_trampoline(const struct cfi_tables *tables, uintptr_t pc) {
+    const struct readable_range code = cfi_code_around(tables, pc);
+    for (uintptr_t at = pc - ARCH_CALL_BYTES; at <= pc; at += ARCH_CALL_BYTES)
+        if (at >= code.start && at < code.end &&
+            arch_is_signal_return((const uint8_t *)at, code.end - at))
+            return true;
+    return false;
+}
+
 static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc, bool is_caller) {
     struct rule rule = {.cfa_kind = RULE_NONE};
+    if (!ARCH_PUSHED_RETURN && is_in_signal_trampoline(tables, pc + is_caller))
+        return (struct rule){.cfa_kind = RULE_SIGNAL};
     if (tables->header)
         rule = cfi_rule(tables, pc);
     if (rule.cfa_kind == RULE_NONE && tables->header &&
