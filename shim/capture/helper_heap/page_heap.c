@@ -2,10 +2,12 @@
 
 #include "arch_machine.h"
 
-/* Lists the sizes of small objects: four per power of two, adjusted to fill a page well. */
+/* Lists the sizes of small objects: four per power of two, adjusted to fill a page well. Those
+ * above LARGEST_IN_SLAB are not used. */
 static const uint16_t class_bytes[SIZE_CLASSES] = {
-    16,  32,  48,  64,  80,  96,  112, 128,  160,  192,  224,
-    256, 320, 384, 448, 512, 640, 816, 1024, 1360, 2048,
+    16,   32,   48,   64,   80,   96,    112,   128,   160,   192,   224,
+    256,  320,  384,  448,  512,  640,   816,   1024,  1360,  2048,  2720,
+    3264, 4096, 5040, 6544, 8192, 10912, 13104, 16384, 21840, 32768,
 };
 
 static uint32_t class_of(size_t size) {

@@ -12,7 +12,7 @@
 
 #include "page_runs.h"
 
-enum { SIZE_CLASSES = 21, LARGEST_IN_SLAB = PAGE_BYTES / 2 };
+enum { SIZE_CLASSES = 32, LARGEST_IN_SLAB = PAGE_BYTES / 2 };
 
 struct page_heap {
     struct page_runs runs;
