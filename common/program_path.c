@@ -62,8 +62,11 @@ size_t program_path(char *path, size_t size) {
     struct mapped_program program = {getauxval(AT_PHDR), path, size, 0};
     path[0] = 0;
     if (!program_is_run_by_loader()) {
-        /* /proc/self has no executable after the main thread's end */
-        const size_t length = program_link("/proc/thread-self/exe", path, size);
+        /* /proc/self has no executable after the main thread's end; an emulator of single programs
+         * (qemu-user) replaces that link alone */
+        size_t length = program_link("/proc/self/exe", path, size);
+        if (!length)
+            length = program_link("/proc/thread-self/exe", path, size);
         return length ? length : started_file_path(path, size);
     }
     (void)process_maps_visit(read_mapped_path, &program);
