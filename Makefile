@@ -35,7 +35,7 @@ BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=init
 # Must hold whatever those flags are. CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the
 # linking, here and there, and the assembler of signals and hooks has not been run under it. That assembler names static
 # functions and objects, which link-time optimization would remove.
-LAST      := -fcf-protection=none -fno-lto
+LAST      := $(if $(filter x86_64,$(ARCH)),-fcf-protection=none) -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
 # Puts code and constants into one segment: every start and fork would pay for a mapping of its own for each.
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs,-z,noseparate-code -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
@@ -83,8 +83,10 @@ SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/bin
 PRELOAD_PARTS := $(HOOKS_OBJ) $(SYMBOLS_OBJ) $(COMMON_LIB) $(call objects,$(PROCESS_SRC)) \
                  $(filter-out $(SYMBOLS_OBJ),$(call objects,$(CAPTURE_SRC))) $(COMMON_LIB)
 
+# Is for x86-64 alone, whose kernels run 32-bit programs.
+STUB_32 := $(if $(filter x86_64,$(ARCH)),$(BUILD)/lib32/libotelprof.so)
 .PHONY: all
-all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(BUILD)/lib32/libotelprof.so python ## build everything
+all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(STUB_32) python ## build everything
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
 EXPORTS := $(BUILD)/libotelprof.map
@@ -235,7 +237,7 @@ define install_command_files
 	$(quietly)install -m 755 scripts/host/otelprof-host $(1)/host
 	$(quietly)install -m 644 scripts/host/*.sh scripts/host/otelprof-preload.service scripts/host/otelprof.conf $(1)/host
 	$(quietly)cut -d'"' -f2 $(2)/release.h > $(1)/host/release && chmod 644 $(1)/host/release
-	$(quietly)install -m 755 $(2)/lib32/libotelprof.so $(1)/lib32
+	$(if $(STUB_32),$(quietly)install -m 755 $(2)/lib32/libotelprof.so $(1)/lib32)
 endef
 install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), beside the releases that are there
 	$(quietly)rm -rf $(STAGE)

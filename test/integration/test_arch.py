@@ -63,6 +63,13 @@ def test_an_unknown_architecture_is_refused_in_one_line():
     assert len(lines) == 1 and "sparc64" in lines[0] and "docs/internals/port.md" in lines[0], done.stderr
 
 
+def test_architectures_have_the_same_files():
+    there = {arch.name: {f"{path.parent.parent.name}/{path.name}" for folder in folders(arch.name) for path in folder.iterdir()}
+             for arch in (ROOT / "shim/capture/arch").iterdir()}
+    assert len(there) > 1
+    assert len({frozenset(files) for files in there.values()}) == 1, there
+
+
 def test_the_page_about_ports_lists_every_file():
     page = (ROOT / "docs/internals/port.md").read_text()
     listed = set(re.findall(r"^\| `([^`]+)` \|", page, re.M))
