@@ -3,6 +3,7 @@
 
 #include "binding/call_binding.h"
 #include "capture.h"
+#include "cpu/sampler.h"
 #include "symbols/loader_state.h"
 
 #include <link.h>
@@ -76,6 +77,7 @@ static void a_process_that_is_not_profiled_binds_nothing(void **state) {
 static int arm(void **state) {
     (void)state;
     loader_state_learn();
+    sampler.armed = &capture.armed;
     atomic_store(&capture.armed, true);
     return loader_state_is_known() ? 0 : -1;
 }
