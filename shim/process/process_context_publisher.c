@@ -122,13 +122,13 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
 
 /* --- the mapping --- */
 
-static bool is_context(void *arg, const struct process_mapping *mapping) {
+static bool is_context_mapping(void *arg, const struct process_mapping *mapping) {
     (void)arg;
     return strstr(mapping->rest, NAME "]") || strstr(mapping->rest, "/memfd:" NAME);
 }
 
 bool process_context_is_published(void) {
-    return process_maps_visit(is_context, NULL);
+    return process_maps_visit(is_context_mapping, NULL);
 }
 
 /* Returns true for a mapping named OTEL_CTX whose range is not exactly that of `own`: the mapping
@@ -136,7 +136,7 @@ bool process_context_is_published(void) {
 static bool is_another(void *own, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
-    if (!is_context(NULL, mapping))
+    if (!is_context_mapping(NULL, mapping))
         return false;
     return mapping->start != (uintptr_t)own || mapping->end - mapping->start != bytes;
 }

@@ -111,7 +111,7 @@ struct search {
     enum outcome outcome;
 };
 
-static bool read_mapping(void *arg, const struct process_mapping *mapping) {
+static bool read_context_mapping(void *arg, const struct process_mapping *mapping) {
     struct search *const search = arg;
     const uint64_t address = process_context_mapping(mapping);
     if (address == 0)
@@ -129,7 +129,7 @@ static enum outcome process_context_search(struct process_context *c, struct att
         return CONTEXT_GONE;
     struct search search = {c, set, CONTEXT_GONE};
     if (may_open_by_path())
-        (void)process_maps_visit(read_mapping, &search);
+        (void)process_maps_visit(read_context_mapping, &search);
     c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
     return search.outcome;
 }
