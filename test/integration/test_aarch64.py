@@ -47,8 +47,9 @@ def arm():
 
 
 # Functions that are assembler alone, and their first instructions: the compiler has put none before them.
-BARE = {"syscall": "mov x16", "poll": "adrp x16", "dlopen": "mov x3, x30", "main_and_end": "stp x29, x30",
-        "signal_entry": "mov x19, sp", "entry_0": "mov x4, sp", "own_sigreturn": "mov x8", "blocking_syscall": "cmp x0"}
+BARE = {"syscall": "mov x16", "first_syscall": "stp x29, x30, [sp, #-96]!", "dlopen": "mov x3, x30",
+        "main_and_end": "stp x29, x30", "signal_entry": "mov x19, sp", "entry_0": "mov x4, sp",
+        "own_sigreturn": "mov x8", "blocking_syscall": "cmp x0"}
 
 
 def test_functions_of_assembler_begin_with_it(arm):
