@@ -96,7 +96,8 @@ bool thread_may_be_in_handler(void) {
 
 bool thread_is_calm(void) {
     struct thread_state *const thread = profiler_tls.thread;
-    if (thread_is_wiped(thread) || !stack_has_room())
+    if (thread_is_wiped(thread) || !stack_has_room() ||
+        own_work_goes_on(thread, (uintptr_t)__builtin_frame_address(0)))
         return false;
     const int saved = errno;
     signal_mask before;

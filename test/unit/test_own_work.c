@@ -67,6 +67,15 @@ static void next_work_ends_what_a_jump_has_left(void **state) {
     assert_int_equal(profiler_tls.inside, 0);
 }
 
+/* Ends work in a child that a handler has forked within it: the fork has cleared the mark. */
+static void the_end_of_cleared_work_marks_nothing(void **state) {
+    (void)state;
+    own_work_begin(&thread);
+    profiler_tls.inside = 0;
+    own_work_end();
+    assert_int_equal(profiler_tls.inside, 0);
+}
+
 /* Overwrites the frame of leave_work(), which had the same depth, and runs below it. */
 __attribute__((noinline)) static bool goes_on_below(uintptr_t frame) {
     volatile uintptr_t words[64];
@@ -117,6 +126,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(work_that_a_jump_has_left_ends, begin, end),
         cmocka_unit_test_setup_teardown(next_work_ends_what_a_jump_has_left, begin, end),
+        cmocka_unit_test_setup_teardown(the_end_of_cleared_work_marks_nothing, begin, end),
         cmocka_unit_test_setup_teardown(work_whose_frame_is_overwritten_has_ended, begin, end),
         cmocka_unit_test_setup_teardown(work_below_a_handler_goes_on, begin, end),
         cmocka_unit_test_setup_teardown(a_handler_on_an_alternate_stack_above_leaves_nothing, begin,

@@ -31,15 +31,19 @@ static inline bool own_work_goes_on(struct thread_state *thread, uintptr_t sp) {
 __attribute__((always_inline)) static inline void own_work_begin(struct thread_state *thread) {
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     (void)own_work_goes_on(thread, frame);
-    thread->work_frame = frame;
-    thread->work_return = arch_return_of_frame(frame);
-    /* the handler of a signal that comes in between finds all of it, or no work */
+    /* the handler of a signal that comes in between finds work that it does not judge, or all */
+    thread->work_frame = 0;
     atomic_signal_fence(memory_order_seq_cst);
     profiler_tls.inside++;
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->work_return = arch_return_of_frame(frame);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->work_frame = frame;
 }
 
 static inline void own_work_end(void) {
-    profiler_tls.inside--;
+    if (profiler_tls.inside) /* a child that a handler has forked within the work has none */
+        profiler_tls.inside--;
 }
 
 /* Begins work that is never judged, because no signal of the program's can come in between, or the

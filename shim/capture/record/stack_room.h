@@ -2,11 +2,11 @@
  *
  * An allocation is recorded on the program's own stack, with signals blocked. If that stack ended
  * in the middle of the work, SIGSEGV would come there: a handler of the program that leaves the
- * overflow by a jump would find the signals still blocked, and this thread would count as recording
- * for ever. So work that needs more stack than a small function does not begin at the end of a
- * stack. Where the known end is far away there is no call; the pages that a runtime protects near
- * the end of its stacks, and the ends of fibres' stacks, are known to the kernel alone.
- * Context: any. Async-signal-safe: yes. errno is preserved. */
+ * overflow by a jump would find the signals still blocked. So work that needs more stack than a
+ * small function does not begin at the end of a stack. Where the known end is far away there is no
+ * call; the pages that a runtime protects near the end of its stacks, and the ends of fibres'
+ * stacks, are known to the kernel alone. Context: any. Async-signal-safe: yes. errno is preserved.
+ */
 #ifndef OTELPROF_STACK_ROOM_H
 #define OTELPROF_STACK_ROOM_H
 
@@ -24,7 +24,8 @@ enum {
     STACK_END_IS_FAR_BYTES = 256 << 10,
 };
 
-/* Returns whether WORK_STACK_BYTES below the caller's frame can be used. */
+/* Returns whether WORK_STACK_BYTES below the caller's frame can be read, or the known end of the
+ * stack is far away. */
 static inline bool stack_has_room(void) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const struct stack_range stack = profiler_tls.stack;
