@@ -60,7 +60,10 @@ static dlmopen_function *real_dlmopen(void) {
 
 static void *open_and_bind(const char *path, int flags) {
     void *const handle = real_dlopen()(path, flags);
-    deep_binding_bind_before_use();
+    if (handle)
+        deep_binding_bind_before_use();
+    else
+        deep_binding_catch_up();
     return handle;
 }
 

@@ -30,9 +30,9 @@ bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
         loader_state_leave();
     }
     profiler_tls.inside -= OWN_WORK;
+    atomic_store(&binding->busy, false);
     if (blocked)
         signals_restore(&before);
-    atomic_store(&binding->busy, false);
     return true;
 }
 

@@ -70,8 +70,11 @@ static bool deep_binding_is_done(void *unused) {
 
 void deep_binding_bind_before_use(void) {
     /* a thread that has left makes no call of the profiler's: its filter may kill for it */
-    if (sampler_is_armed() && !profiler_tls.inside && loader_state_is_known())
-        (void)wait_for_rounds(deep_binding_is_done, NULL, LOADER_ROUNDS);
+    if (!sampler_is_armed() || profiler_tls.inside || !loader_state_is_known())
+        return;
+    /* another thread may have bound, and cleared this, between the announcement and the load */
+    atomic_store(&deep_binding.sites.expected, true);
+    (void)wait_for_rounds(deep_binding_is_done, NULL, LOADER_ROUNDS);
 }
 
 /* --- reporting --- */
