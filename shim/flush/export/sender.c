@@ -309,6 +309,8 @@ uint64_t sender_step(struct sender *s, bool last) {
         }
         s->current = queue_pop(&s->queue);
         s->slice_nano = first_slice_nano;
+        if (end_begins) /* the end has a limit of its own */
+            s->current->until_nano = 0;
         state = transport_begin(s->transport, s->current, try_timeout_ms(s, s->current));
     }
     if (state == TRANSPORT_BUSY)

@@ -5,8 +5,8 @@
  * doubles each time, with jitter. All tries of an export together may take as long as
  * request_timeout_ms(), with the delays between them. An export that is not sent by then stays in
  * the queue, and is begun again, as a new one, after the delay: until it is sent or refused, or
- * until newer exports need its room. Each
- * absence of the receiver is logged once, and so is its return. Context: flush.
+ * until newer exports need its room. Each absence of the receiver is logged once, and so is its
+ * return. Context: flush.
  */
 #ifndef OTELPROF_SENDER_H
 #define OTELPROF_SENDER_H
