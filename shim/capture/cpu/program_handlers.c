@@ -90,8 +90,7 @@ static bool is_to_keep(const struct profiler_signal_stack *own, uintptr_t frame,
            !profiler_signal_stack_has(own, frame) && arch_has_frame_state(context);
 }
 
-/* Stores the program's setting in the frame of a handler that stays where the kernel has put it.
- */
+/* Stores the program's setting in a frame that stays where the kernel has put it. */
 static void keep_frame(struct profiler_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     own->latest = (uint8_t)profiler_signal_stack_place(own, &context->uc_stack);

@@ -1,7 +1,6 @@
 #include "python.h"
 
 #include "arch_machine.h"
-
 #include "kernel/wait.h"
 #include "loader_counters.h"
 #include "object_segments.h"
