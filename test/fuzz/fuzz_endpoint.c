@@ -293,7 +293,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct serve serve = {.of = {.api = &api, .resource = resource, .control = control_open(&api)},
                           .socket = {.descriptor = -1, .folder = -1, .file = -1},
                           .server = (struct http_server *)&server,
-                          .has_sums = true};
+                          .sums = {.are_open = true}};
     promise(serve.of.control && resource);
     control_list(serve.of.control, add_line, before);
     run_exports(&serve);

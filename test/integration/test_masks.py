@@ -53,7 +53,7 @@ def test_a_thread_that_is_interrupted_all_the_same_is_sampled_no_more(run, progr
     profiled = run([program("no_eintr"), "ring"], PATIENT, env=env, log_to_stderr=True)
     interrupted = int(re.fullmatch(r"io_uring_enter: waited, (\d+) interrupted\n", profiled.stdout)[1])
     assert interrupted <= 1
-    assert interrupted == 0 or "debug: signal_blocked: " in profiled.stderr
+    assert interrupted == 0 or "otelprof.dropped.signal_blocked: " in profiled.stderr
 
 
 # The disposition and the mask of SIGPROF survive exec: these are there before main.
