@@ -45,6 +45,10 @@ FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle
 FLUSH_CFLAGS    = $(eval FLUSH_CFLAGS := $$(shell pkg-config --cflags $(FLUSH_PACKAGES)))$(FLUSH_CFLAGS)
 FLUSH_LIBS      = $(eval FLUSH_LIBS := $$(shell pkg-config --libs $(FLUSH_PACKAGES)) -liberty)$(FLUSH_LIBS)
 
+# Kernels for 64-bit Arm have pages of up to 64 KiB.
+ARM_PAGES := -Wl,-z,max-page-size=65536
+LINK      += $(if $(filter aarch64,$(ARCH)),$(ARM_PAGES))
+
 # Commands are shown with V=1.
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
 quietly = $(if $(V),,@)

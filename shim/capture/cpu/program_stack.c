@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-enum { LEAST_BYTES = 2048 }; /* The kernel's MINSIGSTKSZ: uapi/asm/signal.h */
 
 static int kernel_exchange(const stack_t *wanted, stack_t *old) {
     return (int)bare_syscall(SYS_sigaltstack, (long)wanted, (long)old, 0, 0, 0, 0);
@@ -53,7 +52,7 @@ static int error_of(const stack_t *wanted) {
     const int mode = wanted->ss_flags & ~STACK_DISARMS;
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0)
         return EINVAL;
-    return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
+    return mode != SS_DISABLE && wanted->ss_size < ARCH_LEAST_STACK_BYTES ? ENOMEM : 0;
 }
 
 /* --- the program's settings --- */

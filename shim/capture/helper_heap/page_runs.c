@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 
 enum {
-    READY_STEP = 256, /* pages that become usable at a time: a mebibyte */
-    RUNS_TRIED = 32,  /* number of runs tried in a list in which some are too short */
+    READY_STEP = (1 << 20) / PAGE_BYTES, /* pages that become usable at a time: a mebibyte */
+    RUNS_TRIED = 32, /* number of runs tried in a list in which some are too short */
     /* the table of pages is mapped in multiples of so many bytes */
     TABLE_SLACK = 4096,
 };

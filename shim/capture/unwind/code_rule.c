@@ -125,6 +125,8 @@ static enum progress returns(struct search *s) {
  * stay in the function. */
 static enum progress jump_away(struct search *s, bool is_stub) {
     const struct path *const p = &s->path;
+    if (!ARCH_PUSHED_RETURN && p->has_called) /* the link register is overwritten */
+        return code_rule_give_up(s);
     const bool is_over = p->fp_content == FP_SAVED || p->sp.base == BASE_FP;
     const bool is_untouched = p->sp.base == BASE_SP && p->sp.offset >= 0;
     return is_over || (is_stub && is_untouched) ? found_return(s, p->sp) : code_rule_give_up(s);

@@ -39,12 +39,14 @@ bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t addr
 
 /* Returns true for the address that a signal handler returns to, which no call precedes. */
 static bool is_signal_trampoline(const struct cfi_tables *tables, uintptr_t address) {
-    if (!tables->header)
+    if (ARCH_PUSHED_RETURN && !tables->header)
         return false;
     const struct readable_range code = cfi_code_around(tables, address);
     const uintptr_t bytes = address < code.end ? code.end - address : 0;
-    return arch_is_signal_return((const uint8_t *)address, bytes) &&
-           cfi_rule(tables, address - 1).cfa_kind == RULE_SIGNAL;
+    if (!arch_is_signal_return((const uint8_t *)address, bytes))
+        return false;
+    /* with a link register the trampoline is the kernel's, which no table describes */
+    return !ARCH_PUSHED_RETURN || cfi_rule(tables, address - 1).cfa_kind == RULE_SIGNAL;
 }
 
 /* --- generated code --- */

@@ -12,6 +12,10 @@
 #ifndef OTELPROF_ARCH_FORWARD_H
 #define OTELPROF_ARCH_FORWARD_H
 
+#if defined(__ARM_FEATURE_PAC_DEFAULT) && (__ARM_FEATURE_PAC_DEFAULT & 4)
+#error "a bare function must not sign its return address: build without pac-ret+leaf"
+#endif
+
 #if defined(__clang__)
 #define ARCH_BARE_FUNCTION __attribute__((naked, noinline, used))
 #define ARCH_NO_RETURN

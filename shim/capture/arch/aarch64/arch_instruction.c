@@ -92,6 +92,18 @@ static bool is_register_branch(uint32_t word, bool links) {
     return (word & 0xfffffc1f) == plain || (word & 0xfefff800) == (plain | 0x0800);
 }
 
+/* Returns whether the jump ends a stub of the linker's: it jumps by x16 or x17, which one of the
+ * two instructions before has loaded from an address in x16. A switch may use these registers, too.
+ */
+static bool is_stubs_jump(uint32_t word, uintptr_t at) {
+    const unsigned by = bits(word, 5, 5);
+    const uint32_t load = 0xf9400200 | by; /* ldr x16 or x17, [x16, #..] */
+    if ((by != 16 && by != 17) || at % 4096 < 2 * ARCH_INSTRUCTION_BYTES)
+        return false;
+    return (arch_word((const void *)(at - 4)) & 0xffc003ff) == load ||
+           (arch_word((const void *)(at - 8)) & 0xffc003ff) == load;
+}
+
 /* Decodes branches, exceptions and hints. `at` is the instruction's address. */
 static struct instruction control(uint32_t word, uintptr_t at) {
     if ((word & 0x7c000000) == 0x14000000) /* b, bl */
@@ -106,10 +118,8 @@ static struct instruction control(uint32_t word, uintptr_t at) {
             bits(word, 5, 5) == LINK || bits(word, 10, 2) ? EFFECT_RETURN : EFFECT_JUMP_AWAY, 0);
     if (is_register_branch(word, true))
         return to_target(EFFECT_CALL, 0);
-    if (is_register_branch(word, false)) {
-        const unsigned by = bits(word, 5, 5);
-        return with_effect(EFFECT_JUMP_AWAY, by == 16 || by == 17);
-    }
+    if (is_register_branch(word, false))
+        return with_effect(EFFECT_JUMP_AWAY, is_stubs_jump(word, at));
     if ((word & 0xffe0001f) == 0xd4200000) /* brk */
         return with_effect(EFFECT_STOP, 0);
     /* bti with a target of calls, paciasp, pacibsp */

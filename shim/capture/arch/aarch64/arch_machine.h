@@ -142,7 +142,9 @@ static inline uintptr_t arch_jump_stack_pointer(const struct __jmp_buf_tag *targ
                      : "=&r"(sp), "+r"(x0), "+r"(x1)
                      :
                      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",
-                       "x14", "x15", "x16", "x17", "x30", "cc", "memory");
+                       "x14", "x15", "x16", "x17", "x18", "x30", "v0", "v1", "v2", "v3", "v4", "v5",
+                       "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24",
+                       "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
     const uintptr_t secret = (uintptr_t)here.__jmpbuf[JUMP_SP] ^ sp;
     return (uintptr_t)target->__jmpbuf[JUMP_SP] ^ secret;
 }

@@ -24,6 +24,8 @@
 #include <ucontext.h>
 
 enum {
+    /* the kernel's MINSIGSTKSZ (uapi/asm/signal.h): sigaltstack() refuses a smaller stack */
+    ARCH_LEAST_STACK_BYTES = 5120,
     FRAME_INFO = 0,
     FRAME_CONTEXT = FRAME_INFO + (int)sizeof(siginfo_t),
     CONTEXT_BYTES = sizeof(ucontext_t), /* 4560, as the kernel's */
@@ -86,7 +88,7 @@ static inline uint8_t *arch_state_record(const ucontext_t *context, uint32_t wan
     return NULL;
 }
 
-/* Describes the state behind the ucontext (struct extra_context). */
+/* Describes further state, which may lie behind the ucontext (struct extra_context). */
 struct signal_frame_extra {
     uint64_t head;
     uint64_t place;
@@ -94,13 +96,18 @@ struct signal_frame_extra {
     uint32_t reserved[3];
 };
 
-static inline size_t arch_extra_bytes(const ucontext_t *context) {
+/* Returns the size of the frame at `frame` without its frame record. Further state begins within
+ * the ucontext, behind the records, and may end above it. */
+static inline size_t arch_frame_bytes(uintptr_t frame) {
+    const ucontext_t *const context = (const ucontext_t *)(frame + FRAME_CONTEXT);
     struct signal_frame_extra extra;
     const uint8_t *const record = arch_state_record(context, STATE_EXTRA, sizeof extra);
     if (!record)
-        return 0;
+        return FRAME_BYTES;
     memcpy(&extra, record, sizeof extra);
-    return (extra.bytes + (size_t)15) & ~(size_t)15;
+    const uintptr_t end = (uintptr_t)extra.place + extra.bytes;
+    const size_t bytes = end > frame ? (end - frame + (size_t)15) & ~(size_t)15 : 0;
+    return bytes > FRAME_BYTES ? bytes : FRAME_BYTES;
 }
 
 /* Returns true if the thread has a shadow stack, which has the addresses that a handler and
@@ -121,7 +128,7 @@ struct signal_frame_place {
 static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
                                                                 const ucontext_t *context) {
     enum { FRAME_RECORD_BYTES = 16 };
-    const size_t bytes = FRAME_BYTES + arch_extra_bytes(context);
+    const size_t bytes = arch_frame_bytes((uintptr_t)context - FRAME_CONTEXT);
     const uintptr_t record = (top - FRAME_RECORD_BYTES) & -(uintptr_t)16;
     return (struct signal_frame_place){record - bytes, bytes};
 }
@@ -176,6 +183,7 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
                                       uintptr_t handler, uintptr_t frame, uint64_t mask) {
     enum { FLOATS_BYTES = 528 }; /* struct fpsimd_context */
     const uint64_t branch_type = UINT64_C(3) << 10;
+    const uint64_t tag_checks_off = UINT64_C(1) << 25; /* PSTATE.TCO */
     const uint64_t returns_to = begin->uc_mcontext.regs[30];
     const uint8_t *const floats = arch_state_record(interrupted, STATE_FLOATS, FLOATS_BYTES);
     uint8_t *const state = (uint8_t *)begin->uc_mcontext.__reserved;
@@ -183,11 +191,11 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
     begin->uc_mcontext.regs[0] = (uint64_t)number;
     begin->uc_mcontext.regs[1] = frame + FRAME_INFO;
     begin->uc_mcontext.regs[2] = frame + FRAME_CONTEXT;
-    begin->uc_mcontext.regs[29] = frame + FRAME_BYTES + arch_extra_bytes(interrupted);
+    begin->uc_mcontext.regs[29] = frame + arch_frame_bytes(frame);
     begin->uc_mcontext.regs[30] = returns_to;
     begin->uc_mcontext.sp = frame;
     begin->uc_mcontext.pc = handler;
-    begin->uc_mcontext.pstate &= ~branch_type;
+    begin->uc_mcontext.pstate &= ~(branch_type | tag_checks_off);
     memcpy(&begin->uc_sigmask, &mask, sizeof mask);
     memset(state + (floats ? FLOATS_BYTES : 0), 0, 2 * STATE_RECORD_BYTES);
     if (floats)

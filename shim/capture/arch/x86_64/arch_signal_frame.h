@@ -22,6 +22,8 @@
 #include <ucontext.h>
 
 enum {
+    /* the kernel's MINSIGSTKSZ (uapi/asm/signal.h): sigaltstack() refuses a smaller stack */
+    ARCH_LEAST_STACK_BYTES = 2048,
     FRAME_CONTEXT = 8,   /* the ucontext follows the address that the handler returns to */
     CONTEXT_BYTES = 304, /* size of the kernel's ucontext; libc's is larger */
     FRAME_INFO = FRAME_CONTEXT + CONTEXT_BYTES,
