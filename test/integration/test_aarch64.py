@@ -8,7 +8,7 @@ import pytest
 from aarch64 import TRIPLET, Machine, missing
 from profiled import BUILD, ROOT, Outcome, Receiver
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.skipif(os.getuid() != 0, reason="only root may use chroot")]
 
 # The callers of each function of test/aarch64/chains.c, from the inside: `None` is code of libc without a name.
 CHAINS = {

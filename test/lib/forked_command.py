@@ -82,7 +82,7 @@ def run_commands(commands, cwd, limits=None):
     with tempfile.TemporaryDirectory() as scratch:
         child = _forks().Process(target=_run_commands, args=(os.fspath(cwd), scratch, commands, limits or {}, dict(os.environ)))
         child.start()
-        child.join(TIMEOUT_S)
+        child.join(TIMEOUT_S * len(commands))
         child.kill()
         child.join()
         found = []

@@ -33,6 +33,7 @@ static sigjmp_buf out;
 static const char *way;
 static uintptr_t ours_begin, ours_end;
 static _Atomic int jumps;
+static _Atomic bool may_jump; /* `out` is filled in */
 
 static bool way_is(const char *name) {
     return strcmp(way, name) == 0;
@@ -56,7 +57,7 @@ static void leaves(int number, siginfo_t *info, void *context) {
     const uintptr_t pc = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
     (void)number;
     (void)info;
-    if (way_is("sent") && (pc < ours_begin || pc >= ours_end))
+    if (way_is("sent") && (!atomic_load(&may_jump) || pc < ours_begin || pc >= ours_end))
         return;
     atomic_fetch_add(&jumps, 1);
     siglongjmp(out, 1);
@@ -104,6 +105,7 @@ static void *jump(void *unused) {
     sigaddset(&segv, SIGSEGV);
     if (way_is("sent")) {
         (void)sigsetjmp(out, 1);
+        atomic_store(&may_jump, true);
         while (atomic_load(&jumps) < JUMPS)
             allocate(24);
         pthread_sigmask(SIG_BLOCK, &segv, NULL);

@@ -147,10 +147,13 @@ static bool any(void *arg, const struct process_mapping *mapping) {
     return mapping->end != 0;
 }
 
+static pthread_t main_thread;
+
 static void *visit_alone(void *arg) {
     char path[64];
     char text[256] = "";
-    pthread_join(*(pthread_t *)arg, NULL);
+    (void)arg;
+    pthread_join(main_thread, NULL);
     snprintf(path, sizeof path, "/proc/%d/stat", (int)getpid());
     /* the kernel clears the thread's id before it lets go of the thread's memory */
     while (!strstr(text, ") Z ")) {
@@ -168,9 +171,9 @@ static void the_main_threads_end_changes_nothing(void **state) {
     (void)state;
     const pid_t child = fork();
     if (child == 0) {
-        pthread_t self = pthread_self();
         pthread_t visitor;
-        if (pthread_create(&visitor, NULL, visit_alone, &self) != 0)
+        main_thread = pthread_self();
+        if (pthread_create(&visitor, NULL, visit_alone, NULL) != 0)
             _exit(3);
         pthread_exit(NULL);
     }

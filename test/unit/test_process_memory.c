@@ -48,11 +48,12 @@ static void the_kernels_texts_have_this_form(void **state) {
 /* --- after the main thread's end --- */
 
 static char groups_before[KERNEL_TEXT_BYTES];
+static pthread_t main_thread;
 
 /* Waits for the end of the main thread, and ends the process with 0 if the texts are those of a
  * process that runs. */
 static void *read_alone(void *arg) {
-    const pthread_t main_thread = *(pthread_t *)arg;
+    (void)arg;
     struct process_memory memory;
     char groups[KERNEL_TEXT_BYTES];
     char path[64];
@@ -72,9 +73,9 @@ static void the_main_threads_end_changes_nothing(void **state) {
     assert_true(process_groups_read(groups_before));
     const pid_t child = fork();
     if (child == 0) {
-        pthread_t self = pthread_self();
         pthread_t reader;
-        if (pthread_create(&reader, NULL, read_alone, &self) != 0)
+        main_thread = pthread_self();
+        if (pthread_create(&reader, NULL, read_alone, NULL) != 0)
             _exit(3);
         pthread_exit(NULL);
     }
