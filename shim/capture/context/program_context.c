@@ -18,7 +18,7 @@ enum { SEGMENT_BYTES = (sizeof(struct program_context) * PER_SEGMENT + PAGE - 1)
 /* Keeps a writer's stores in order, for handlers that interrupt it and for the helper, which reads
  * a blocked thread's context: pairs with the fence in program_context_copy(). No instruction on
  * x86-64, which keeps stores in order by itself. */
-static void keep_order(void) {
+static void keep_stores_in_order(void) {
     atomic_signal_fence(memory_order_seq_cst);
     atomic_thread_fence(memory_order_release);
 }
@@ -65,11 +65,11 @@ void program_context_set_span(struct program_context *programs, const uint8_t *t
     }
     const uint64_t check = span_check(span);
     do { /* repeats only if a handler of the program's has set another span in between */
-        keep_order();
+        keep_stores_in_order();
         for (int i = 0; i < 3; i++)
             content->span[i] = span[i];
         content->check = check;
-        keep_order();
+        keep_stores_in_order();
     } while (!program_context_is_there(content, span, check));
 }
 
@@ -135,7 +135,7 @@ static void add_label(struct program_content *content, uint64_t top, const struc
     struct program_label *const label = &content->labels[count_in(top)];
     const uint32_t start = bytes_in(top);
     content->top = top_of(depth_in(top) + 1, count_in(top) + 1, start + size);
-    keep_order(); /* from here on, a handler of the program's pushes above this label */
+    keep_stores_in_order(); /* from here on, a handler of the program's pushes above this label */
     *label = (struct program_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
     hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
     uint8_t *const entry = content->bytes + start;
@@ -143,19 +143,19 @@ static void add_label(struct program_content *content, uint64_t top, const struc
     entry[1] = (uint8_t)value->size;
     memcpy(entry + 2, key->bytes, key->size);
     memcpy(entry + 2 + key->size, value->bytes, value->size);
-    keep_order();
+    keep_stores_in_order();
     label->state = 1;
-    keep_order();
+    keep_stores_in_order();
 }
 
 /* Counts a label that does not fit. It still hides older labels of its key, because the thread has
  * replaced their values. */
 static void count_label(struct program_content *content, uint64_t top, const struct text *key) {
     content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
-    keep_order();
+    keep_stores_in_order();
     if (key->size <= PROGRAM_TEXT_BYTES)
         hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
-    keep_order();
+    keep_stores_in_order();
 }
 
 uint32_t program_context_push(struct program_context *programs, const char *key_text,
@@ -184,13 +184,13 @@ void program_context_pop_to(struct program_context *programs, uint32_t depth) {
     for (; count > 0 && content->labels[count - 1].depth > depth; count--)
         content->labels[count - 1].state = 0;
     const struct program_label *const last = count ? &content->labels[count - 1] : NULL;
-    keep_order();
+    keep_stores_in_order();
     content->top = top_of(depth, count, last ? (uint32_t)last->start + last->size : 0);
-    keep_order();
+    keep_stores_in_order();
     for (uint32_t i = 0; i < count; i++)
         if (content->labels[i].state > depth + 1)
             content->labels[i].state = 1;
-    keep_order();
+    keep_stores_in_order();
 }
 
 uint32_t program_context_depth(const struct program_context *programs) {
@@ -256,13 +256,13 @@ static void prepare_other(struct program_context *programs, const struct program
     program_content_copy(other, saved);
     if (!makes_sense(other))
         become_empty(other);
-    keep_order();
+    keep_stores_in_order();
 }
 
 static void show_other(struct program_context *programs) {
-    keep_order();
+    keep_stores_in_order();
     atomic_store_explicit(&programs->current, other_place(programs), memory_order_relaxed);
-    keep_order();
+    keep_stores_in_order();
 }
 
 void program_context_save(const struct program_context *programs, struct program_content *saved) {
@@ -291,7 +291,8 @@ bool program_context_copy(const struct program_context *programs, struct program
     program_content_copy(content, content_of(programs));
     if (!makes_sense(content))
         return false;
-    /* loads the second copy after the first one; pairs with keep_order() of the writers */
+    /* loads the second copy after the first one; pairs with keep_stores_in_order() of the writers
+     */
     atomic_thread_fence(memory_order_acquire);
     program_content_copy(again, content_of(programs));
     return memcmp(content, again, offsetof(struct program_content, bytes)) == 0 &&
@@ -329,7 +330,7 @@ struct program_context *program_context_make(uint32_t index) {
         return NULL;
     become_empty(&programs->contents[0]);
     atomic_store_explicit(&programs->current, 0, memory_order_relaxed);
-    keep_order();
+    keep_stores_in_order();
     return programs;
 }
 
@@ -339,7 +340,7 @@ struct program_context *program_context_keep(uint32_t index, const struct progra
         return programs;
     program_content_copy(&programs->contents[0], content_of(before));
     atomic_store_explicit(&programs->current, 0, memory_order_relaxed);
-    keep_order();
+    keep_stores_in_order();
     return programs;
 }
 
