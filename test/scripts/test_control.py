@@ -26,7 +26,7 @@ class Profiled:
         self.stop = folder / f"stop-{time.monotonic_ns()}"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
         self.process = subprocess.Popen(
-            [PROGRAMS / "answers", self.stop], stdout=subprocess.DEVNULL,
+            [PROGRAMS / "works_and_waits", self.stop], stdout=subprocess.DEVNULL,
             env={**clean, "LD_PRELOAD": BUILD / "libotelprof.so", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_MIN_LIFETIME": "100",
                  **({"OTEL_PROFILER_LISTEN": listen} if listen else {"OTEL_PROFILES_EXPORTER": "otlp"}), **environment})
         self.pid = str(self.process.pid)
@@ -79,7 +79,7 @@ def test_a_process_is_found_wherever_it_answers(profiled, tmp_path, listen):
     program = profiled(places[listen], OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
     shown = {"socket": f"unix:{tmp_path}/a-{program.pid}.sock", "folder": f"unix:{tmp_path}/{program.pid}.sock", "port": "127.0.0.1:"}
     (line,) = [line for line in otelprof("ps").stdout.splitlines() if line.split()[0] == program.pid]
-    assert shown[listen] in line and "answers" in line
+    assert shown[listen] in line and "works_and_waits" in line
     status = json.loads(otelprof("ctl", program.pid, "status").stdout)
     assert status["pid"] == program.process.pid
     assert program.over() == 7
@@ -282,7 +282,7 @@ def test_processes_that_do_not_respond_are_listed_so(profiled):
     program.over()
 
 
-@pytest.mark.parametrize("unprofiled", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "answers"}], ids=" ".join)
+@pytest.mark.parametrize("unprofiled", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "works_and_waits"}], ids=" ".join)
 def test_a_process_that_is_excluded_or_disabled_is_not_said_to_be_profiled(profiled, tmp_path, unprofiled):
     """The library is loaded; no setting of the process's listener would make it respond."""
     program = profiled(f"unix:{tmp_path}/", **unprofiled)

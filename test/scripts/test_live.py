@@ -45,7 +45,7 @@ def followed(profiled, browser, tmp_path):  # noqa: F811
 
 def test_a_process_is_followed_to_its_end(followed):
     page, program, served = followed
-    assert page.text("#title") == f"process {program.pid}" and "answers" in page.text("#about") and program.pid in page.text("#about")
+    assert page.text("#title") == f"process {program.pid}" and "works_and_waits" in page.text("#about") and program.pid in page.text("#about")
     assert page.text("#state").startswith("running")
     until_news(page)
     before = page.ask("return whole.find(({kind}) => kind === 'cpu').total")
